@@ -14,43 +14,42 @@ var (
 	errDeadline   = fmt.Errorf("before an answer began: %w", context.DeadlineExceeded)
 )
 
-// racer is one attempt under way.
+// racer is one running attempt.
 type racer struct {
 	choice   int // index of its candidate
 	attempt  Attempt
 	ticket   Ticket
 	action   Action
 	ctx      context.Context
-	cancel   context.CancelCauseFunc // ends the attempt and, until it was delivered, its answer
+	cancel   context.CancelCauseFunc // ends the attempt and, until it is delivered, its answer
 	started  time.Time
-	limits   Limits // as they were last
+	limits   Limits // the latest
 	strategy string
 	parallel bool
 	life     Life
 	silent   bool        // it passed its limit without a sign of life
-	replaced bool        // it was given up for another one
-	arrived  bool        // it has ended, or has begun to answer
-	untie    func() bool // lets it outlive the request; nil where it cannot
-	race     race        // of which it is the first
-	rescued  Answer      // that took over where this one's paused
+	replaced bool        // it was abandoned for another attempt
+	arrived  bool        // it has ended or begun to answer
+	untie    func() bool // lets the attempt outlive the request; nil if it cannot
+	race     race        // the race that it is the first of
+	rescued  Answer      // that replaced this one's answer, which paused
 }
 
-// probe reports whether it is the attempt with which a breaker finds out whether its target is back.
+// probe reports whether the attempt probes a target whose breaker is half-open.
 func (rc *racer) probe() bool { return rc.ticket.Probe || rc.ticket.Own }
 
-// arrival is how a racer's first phase ended, as Send returned it.
+// arrival is the result of Send for a racer.
 type arrival struct {
 	*racer
 	answer  Answer
 	failure *Failure
 }
 
-// attempt makes the attempt that a describes and, when it stays silent too
+// attempt makes the attempt that action a describes and, if it stays silent too
 // long, a second one beside it. The first to answer wins and becomes r.live.
 //
-// Where nobody else may be asked, the first attempt runs in this goroutine. Only
-// when a limit passes, race takes the exchange over, in a goroutine of its own, while
-// this one waits in Send and touches nothing.
+// The first attempt runs in this goroutine. Once a limit passes, race takes over the exchange in a goroutine of its
+// own, while this one waits in Send and touches nothing.
 func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	first, f := r.admit(ctx, a)
 	if f != nil {
@@ -72,7 +71,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		if got := <-c.result; got != nil {
 			return got.answer, got.failure
 		}
-		if r.booked(first) { // it broke after it had given this one up
+		if r.booked(first) { // it failed after this attempt was abandoned
 			if answer != nil {
 				answer.Discard()
 			}
@@ -87,7 +86,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	return nil, f
 }
 
-// failed books the end of an attempt that was made. A client that left is nobody's failure.
+// failed records the end of an attempt that was sent. A client that left counts against no target.
 func (r *run) failed(ctx context.Context, rc *racer, answer Answer, f *Failure) {
 	if ctx.Err() == nil {
 		r.bookFailure(rc, f)
@@ -100,8 +99,8 @@ func (r *run) failed(ctx context.Context, rc *racer, answer Answer, f *Failure) 
 	}
 }
 
-// send makes one attempt. One that breaks has failed, and its place is given
-// back; whether it may be made again, nobody knows.
+// send makes one attempt. If it panics, it has failed for an unknown reason, and its place is
+// given back.
 func (r *run) send(rc *racer) (answer Answer, f *Failure) {
 	r.guard("attempt", func() { answer, f = r.sender.Send(rc.ctx, rc.attempt) })
 	if answer == nil && f == nil {
@@ -110,14 +109,12 @@ func (r *run) send(rc *racer) (answer Answer, f *Failure) {
 	return answer, f
 }
 
-// admit takes a place at the action's target. When there is none it moves to
-// a candidate that has one, else waits for the target, else goes ahead: with
-// nothing else left a plain proxy would have asked, too. Only blind resends
-// are refused for good.
+// admit reserves a place at the action's target. If there is none, it switches to a candidate that has one, or waits
+// for the target, or goes ahead anyway, as a plain proxy would. Only blind resends are finally refused.
 func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 	x, choice, resend := r.x, a.Target, a.Resend
 	strategy := a.Strategy
-	var patience, inLine time.Time // how long to wait for a resend, and for a cool-down
+	var patience, inLine time.Time // until when to wait for a place for a resend, and for the end of a cool-down
 	for {
 		c, now := &x.Candidates[choice], time.Now()
 		ticket, st := r.Health.Begin(c.Target, now, resend, false)
@@ -137,7 +134,7 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 			patience, inLine = now.Add(r.crowdPatience()), now.Add(r.Config.WaitMax)
 		}
 		wait := max(st.Until.Sub(now), time.Millisecond)
-		crowded := resend && !st.Cooling && !st.Open // enough resends are under way there
+		crowded := resend && !st.Cooling && !st.Open // enough resends are running there
 		if crowded && now.After(patience) {
 			r.over = true
 			return nil, r.prev
@@ -158,8 +155,8 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 	}
 }
 
-// racer is a new attempt with its place, taken now. The first of an exchange,
-// which mostly is the only one, has its memory in the run.
+// racer returns a new attempt that holds a place. The first one of an exchange, usually the only one, uses
+// memory of the run.
 func (r *run) racer(choice int, ticket Ticket, now time.Time, strategy string) *racer {
 	rc := &r.first
 	if len(r.x.Attempts) > 0 {
@@ -169,9 +166,8 @@ func (r *run) racer(choice int, ticket Ticket, now time.Time, strategy string) *
 	return rc
 }
 
-// elsewhere is a candidate other than i that may be asked now. Only outages
-// and limits come here, so every candidate will do that has not refused the
-// request itself.
+// elsewhere returns a candidate other than i that is available. It is called only for outages and limits, so any
+// candidate will do that has not refused the request itself.
 func (r *run) elsewhere(i int) (int, bool) {
 	if r.x.Mode != ModeAct {
 		return 0, false
@@ -185,8 +181,8 @@ func (r *run) elsewhere(i int) (int, bool) {
 	return 0, false
 }
 
-// start makes a racer ready to be sent. From then on it touches nothing of the
-// exchange. A failure means that there is nothing to send.
+// start prepares a racer for sending. From then on the racer touches nothing of the exchange. A failure means that
+// there is nothing to send.
 func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	x := r.x
 	c := &x.Candidates[rc.choice]
@@ -203,7 +199,7 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	body, edited, err := r.build(c, a)
 	ready := rc.started
 	if edited {
-		ready = time.Now() // that took its time
+		ready = time.Now() // building took time
 	}
 	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Started: ready, Target: c.Candidate, Body: body, Edited: edited, Resume: a.Resume,
 		Explain: a.Explain, Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Life: &rc.life, Idle: r.idle(c.Target), Cancel: rc.cancel}
@@ -214,15 +210,15 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	return nil
 }
 
-// probePatience is how long a request waits for the probe of a breaker before another target is asked
-// beside it.
+// probePatience is how long a request that probes a half-open breaker waits before a second attempt starts at
+// another target.
 const probePatience = time.Second
 
-// resumePatience is the first-token limit of a continuation whose target has
-// none. Somebody has the half of an answer and waits.
+// resumePatience is the first-token limit of a continuation whose target has none, since a client waits with half
+// an answer.
 const resumePatience = 3 * time.Minute
 
-// limit returns how long an attempt may show no first token, by what it has shown so far; 0 is for ever.
+// limit returns how long an attempt may take to its first token, given its signs of life so far; 0 means no limit.
 func (r *run) limit(rc *racer) time.Duration {
 	if r.x.Mode != ModeAct {
 		return 0
@@ -239,7 +235,7 @@ func (r *run) limit(rc *racer) time.Duration {
 	return rc.limits.After(sign)
 }
 
-// idle returns how long an answer of a target may pause; 0 is unknown.
+// idle returns how long an answer of a target may pause; 0 if unknown.
 func (r *run) idle(t Target) (d time.Duration) {
 	if r.x.Streaming && r.x.Mode == ModeAct {
 		r.guard("pace", func() { d = r.Pace.Idle(t) })
@@ -247,11 +243,11 @@ func (r *run) idle(t Target) (d time.Duration) {
 	return d
 }
 
-// deliver hands an answer to the client. Both results are nil when it was
-// complete; an answer comes back when a paused one was replaced.
+// deliver passes an answer to the client. Both results are nil if it was complete; it returns an answer if that
+// replaced a paused one.
 func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	rc := r.live
-	asked := !rc.action.Resume.fetches() // of a model
+	asked := !rc.action.Resume.fetches() // a model, and not for a stored answer
 	if asked {
 		r.guard("pace", func() { r.Pace.Answered(r.x, rc.attempt.Target, rc.started) })
 	}
@@ -286,13 +282,13 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		})
 		return nil, nil
 	}
-	if rest == nil { // else it is booked where that goes
+	if rest == nil { // otherwise its end is recorded later
 		r.x.spent = r.x.spent.Add(usage)
 	}
 	if ctx.Err() != nil || f.Client {
 		r.end(rc, Outcome{}, "")
 		if rescued != nil {
-			r.lose(rescued) // it took over, and nobody is left to get it
+			r.lose(rescued) // it took over, but the client is gone
 		}
 		if rest != nil {
 			rest.Discard()
@@ -307,8 +303,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	return nil, f
 }
 
-// handOver delivers an answer. Where that breaks, what the client has got is
-// anybody's guess: nothing can follow it.
+// handOver delivers an answer. If that panics, it is unknown what the client received, so nothing can follow.
 func (r *run) handOver(ctx context.Context, a Answer, by Target) (rest Answer, f *Failure) {
 	if !r.guard("delivery", func() { rest, f = a.Deliver(ctx) }) {
 		return nil, &Failure{Target: by, Err: errBroke, Breach: Breach{Released: ReleasedCall}}
@@ -316,7 +311,7 @@ func (r *run) handOver(ctx context.Context, a Answer, by Target) (rest Answer, f
 	return rest, f
 }
 
-// lose ends the live attempt, whose answer nobody gets.
+// lose ends the live attempt without delivering its answer.
 func (r *run) lose(answer Answer) {
 	rc := r.live
 	answer.Discard()
@@ -331,7 +326,7 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 	c := &x.Candidates[rc.choice]
 	f.Target, f.Attempt, f.Edited = c.Target, rc.attempt.Number, rc.attempt.Edited
 	rc.cancel(nil)
-	if rc.action.Resume.fetches() { // which says nothing of how the target answers
+	if rc.action.Resume.fetches() { // fetching shows nothing about the target's health
 		x.free++
 		r.end(rc, Outcome{}, f.Class())
 		return
@@ -339,9 +334,9 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 	o := Outcome{Failure: f, Client: c.Client}
 	switch {
 	case f.Odd != "":
-		o = Outcome{} // it answered
+		o = Outcome{} // the target answered
 	case x.Patience > 0 && errors.Is(f.Err, errDeadline):
-		o = Outcome{} // it was the client that could not wait
+		o = Outcome{} // the client's own timeout ended it
 	}
 	if f.Signal.Status != 0 {
 		r.guard("pace", func() { r.Pace.Heard(c.Target) })
@@ -349,7 +344,7 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 	r.end(rc, o, f.Class())
 
 	if odd := f.oddity(); odd != "" {
-		// Who shows the same flaw twice would show it again.
+		// A target that shows the same flaw twice would show it again.
 		c.Excluded = c.Excluded || slices.Contains(c.oddities, odd)
 		c.oddities = append(c.oddities, odd)
 	}
@@ -364,7 +359,7 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 		c.Excluded = true
 	case ContextLengthExceeded, ModelNotFound:
 		if res := rc.attempt.Resume; res != nil && !res.Calls {
-			break // what was refused is the form of the continuation
+			break // the target refused the form of the continuation, not the request
 		}
 		if class == ModelNotFound {
 			for i := range x.Candidates {
@@ -373,7 +368,7 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 			}
 			break
 		}
-		// Neither this one with these bytes, nor one that is known to hold no more.
+		// Exclude this candidate for these bytes, and those whose window is no larger.
 		limit := max(f.Facts.LimitTokens, c.Window)
 		for i := range x.Candidates {
 			o := &x.Candidates[i]
@@ -402,12 +397,12 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 	}
 }
 
-// unresumed books a continuation that failed. A way that did not match, or was refused for
-// another reason than an outage or a limit, is none for this target.
+// unresumed records a failed continuation. A way whose text did not match, or that was refused for another reason than
+// an outage or a limit, is not used again for this target.
 func (r *run) unresumed(res *Resume, c *Choice, f *Failure) {
 	refused := f.Signal.Phase == PhaseStatus
 	if refused || f.Signal.Phase == PhaseConnect {
-		r.x.extra-- // not billed
+		r.x.extra-- // the attempt was not billed
 	}
 	c.Resumed = true
 	if f.Diverged || f.Scope() == ScopeRequest || refused && f.Spec != nil && !f.Spec.Counts && !f.Spec.Cools {
@@ -415,8 +410,8 @@ func (r *run) unresumed(res *Resume, c *Choice, f *Failure) {
 	}
 }
 
-// keep holds the first flawed answer back. Later ones are dropped, unless it is their
-// text that the client has by now.
+// keep holds back the first flawed answer. It drops later ones, unless the client already has
+// their text.
 func (r *run) keep(answer Answer, f *Failure) {
 	if answer == nil {
 		return
@@ -428,12 +423,12 @@ func (r *run) keep(answer Answer, f *Failure) {
 	r.discard(old)
 }
 
-// fits reports whether the answer still goes on from what the client has at a later failure.
+// fits reports whether the kept answer still continues what the client has received at a later failure.
 func (k kept) fits(f *Failure) bool {
 	return k.answer != nil && f.Released == k.failure.Released && f.Sent == k.failure.Sent
 }
 
-// discard drops an answer that was kept, and books what it took.
+// discard drops a kept answer and records its usage.
 func (r *run) discard(k kept) {
 	if k.answer == nil {
 		return
@@ -465,7 +460,7 @@ func (r *run) deliverKept(ctx context.Context) (*Failure, error) {
 	case f == nil:
 	case f.Client || ctx.Err() != nil:
 		return nil, ErrClientGone
-	default: // it does not fit the response that has begun meanwhile
+	default: // it does not fit the response that has begun in the meantime
 		return r.giveUp(f), nil
 	}
 	ev := r.event(EventDegraded, nil)
@@ -474,7 +469,7 @@ func (r *run) deliverKept(ctx context.Context) (*Failure, error) {
 	return nil, nil
 }
 
-// end gives an attempt's place back and closes its record.
+// end releases an attempt's place and closes its record.
 func (r *run) end(rc *racer, o Outcome, class Class) (at time.Time) {
 	o.At = time.Now()
 	rc.ticket.Place.Done(rc.ticket, o)
@@ -482,7 +477,7 @@ func (r *run) end(rc *racer, o Outcome, class Class) (at time.Time) {
 	return o.At
 }
 
-// close closes an attempt's record.
+// close sets the class and duration of an attempt's record.
 func (r *run) close(rc *racer, class Class, at time.Time) {
 	rec := &r.x.Attempts[rc.attempt.Number-1]
 	rec.Class, rec.Duration = class, max(at.Sub(rc.started), 1)
@@ -491,11 +486,11 @@ func (r *run) close(rc *racer, class Class, at time.Time) {
 // booked reports whether an attempt's end is recorded.
 func (r *run) booked(rc *racer) bool { return r.x.Attempts[rc.attempt.Number-1].Duration != 0 }
 
-// failure classifies what happened on this side of the wire.
+// failure classifies an error on the gateway's side.
 func (r *run) failure(rc *racer, ev Evidence) *Failure {
 	f := &Failure{Diagnosis: r.Classifier.Classify(ev), Target: rc.ticket.Target, Attempt: rc.attempt.Number, Err: ev.Err}
 	if res := rc.action.Resume; res != nil {
-		f.Released, f.Sent = ReleasedText, res.Sent // nothing but a continuation can follow
+		f.Released, f.Sent = ReleasedText, res.Sent // only a continuation can follow
 	}
 	return f
 }

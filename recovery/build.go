@@ -9,9 +9,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// build makes the copy of the request that goes to a candidate: always from
-// the client's bytes, or the fitted copy of them, so that try n equals try 1,
-// and those very bytes where nothing has to change.
+// build returns the copy of the request that goes to a candidate. It always starts from the client's bytes, or their
+// fitted copy, so that attempt n equals attempt 1, and returns those very bytes if nothing has to change.
 func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if !r.guard("editor", func() { body, edited, err = r.edit(c, a) }) || err != nil {
 		return r.bare(c, a)
@@ -19,7 +18,7 @@ func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 	return body, edited, nil
 }
 
-// edit makes the request with all that a candidate and an action need.
+// edit returns the request with all edits that a candidate and an action need.
 func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	x := r.x
 	b := x.current()
@@ -33,7 +32,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 		learned = r.Knowledge.Edits(c.Target)
 	}
 	if a.Resume != nil && (a.Resume.Calls || a.Resume.Way == WayReplay || a.Resume.Way == WayListen || a.Resume.fetches()) {
-		a.Resume = nil // the same request again
+		a.Resume = nil // the same request is sent again
 	}
 	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && a.Output == 0 && a.Resume == nil {
 		return b.Raw(), edited, nil
@@ -45,7 +44,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	changed := suited != b
 	c.learned = changed && len(learned) > 0
 	if changed && len(c.Edits) == 0 {
-		x.Did("learned") // an earlier request found out what this target refuses
+		x.Did("learned") // an earlier request showed what this target refuses
 	}
 	if changed && slices.ContainsFunc(c.Edits, func(ed Edit) bool { return ed.Mend == MendReasoning }) {
 		x.Did("drop_reasoning")
@@ -64,8 +63,8 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	return body, edited || changed, err
 }
 
-// ask writes what an attempt asks of the model besides what the client does: notes, a
-// tool, a limit, to go on where an answer broke. False is nothing.
+// ask adds what an attempt asks of the model beyond the client's request: notes, a tool, an output limit, the
+// continuation of a broken answer. It returns false if there is nothing to add.
 func (r *run) ask(e *transcript.Edit, b *transcript.Body, c *Choice, a Action, guidance string) (changed bool) {
 	if guidance != "" || a.Note != "" {
 		e.AppendNote(joined(guidance, a.Note))
@@ -102,7 +101,7 @@ func (r *run) ask(e *transcript.Edit, b *transcript.Body, c *Choice, a Action, g
 	return changed
 }
 
-// joined is one note made of two.
+// joined returns one note made of two.
 func joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -110,9 +109,8 @@ func joined(a, b string) string {
 	return a + "\n\n" + b
 }
 
-// bare is the request for a candidate without any edit, where the edits of it
-// cannot be carried out. An attempt that asks the model for something else than the
-// client did, to go on or to answer anew, is not made without its edit.
+// bare returns the request for a candidate without any edit, if its edits cannot be carried out. It fails for an attempt
+// that asks for something else than the client did, such as a continuation, which makes no sense without its edit.
 func (r *run) bare(c *Choice, a Action) ([]byte, bool, error) {
 	b := r.x.current()
 	if a.Reask || a.Explain || a.carried || a.Resume != nil {
@@ -127,7 +125,7 @@ func (r *run) bare(c *Choice, a Action) ([]byte, bool, error) {
 
 var errBare = errors.New("what this attempt asks of the model cannot be added")
 
-// changes reports whether a candidate's request would be another with one more edit.
+// changes reports whether one more edit would change a candidate's request.
 func (r *run) changes(candidate int, ed Edit) bool {
 	b := r.x.current()
 	c := &r.x.Candidates[candidate]
@@ -140,7 +138,7 @@ func (r *run) changes(candidate int, ed Edit) bool {
 	return err == nil && !bytes.Equal(before.Raw(), after.Raw())
 }
 
-// Edited is a body after a target's edits.
+// Edited returns a body after a target's edits.
 func (e *Engine) Edited(b *transcript.Body, edits []Edit) ([]byte, error) {
 	b, err := e.suited(b, edits)
 	if err != nil {
@@ -149,9 +147,8 @@ func (e *Engine) Edited(b *transcript.Body, edits []Edit) ([]byte, error) {
 	return b.Raw(), nil
 }
 
-// suited is a body after a target's edits, b itself where none changes it.
-// Limits come after other fields, whose names may change, and mends of the history one
-// after the other: each sees what those before it have done.
+// suited returns a body after a target's edits, b itself if none changes it. Limits come after other fields, whose names
+// may change. Mends of the history run one after the other, so that each sees the result of the one before.
 func (e *Engine) suited(b *transcript.Body, edits []Edit) (*transcript.Body, error) {
 	for _, clamps := range [...]bool{false, true} {
 		var fields *transcript.Edit
@@ -185,8 +182,8 @@ func (e *Engine) suited(b *transcript.Body, edits []Edit) (*transcript.Body, err
 	return b, nil
 }
 
-// inOrder is the mends among edits in the order in which they work, whatever
-// the order in which they were found necessary.
+// inOrder returns the mends among edits in the order of mendRank, whatever the order in which they were found
+// necessary.
 func inOrder(edits []Edit) (mends []Edit) {
 	for _, ed := range edits {
 		if ed.Mend != "" {
@@ -197,7 +194,7 @@ func inOrder(edits []Edit) (mends []Edit) {
 	return mends
 }
 
-// apply adds one edit where the request has what it changes.
+// apply adds one edit; it returns false if the request has nothing that the edit changes.
 func (e *Engine) apply(b *transcript.Body, edit *transcript.Edit, ed Edit) bool {
 	switch {
 	case ed.Mend != "":
@@ -221,7 +218,7 @@ func (e *Engine) apply(b *transcript.Body, edit *transcript.Edit, ed Edit) bool 
 			edit.Rename(ed.Field, ed.Rename)
 		}
 	case ed.Clamp > 0:
-		field, n, ok := b.OutputLimit() // which may have got another name than the edit knows
+		field, n, ok := b.OutputLimit() // another edit may have renamed it
 		if !ok || n <= ed.Clamp {
 			return false
 		}

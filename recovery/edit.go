@@ -12,16 +12,16 @@ import (
 
 // Edit changes one top-level field, or the roles, of the copy that goes upstream.
 type Edit struct {
-	Field  string `json:"field"`            // the field that is changed
+	Field  string `json:"field"`            // the field to change
 	Rename string `json:"rename,omitempty"` // its new name
-	Drop   bool   `json:"drop,omitempty"`   // take it out
-	Value  string `json:"value,omitempty"`  // only where it has this value, as JSON; empty: whatever it has
-	Clamp  int    `json:"clamp,omitempty"`  // lower a larger number to this
+	Drop   bool   `json:"drop,omitempty"`   // remove the field
+	Value  string `json:"value,omitempty"`  // change it only if it has this value, as JSON; empty for any value
+	Clamp  int    `json:"clamp,omitempty"`  // replace a larger number by this
 	Role   string `json:"role,omitempty"`   // messages with this role get the role Rename; Field is empty
 	Mend   string `json:"mend,omitempty"`   // a Conformer's edit by name; Field is its argument, if it has one
 }
 
-// String says what the edit does, for operators.
+// String describes the edit for operators.
 func (e Edit) String() string {
 	switch {
 	case e.Mend != "" && e.Field != "":
@@ -40,58 +40,58 @@ func (e Edit) String() string {
 	return fmt.Sprintf("%s at most %d", e.Field, e.Clamp)
 }
 
-// Conformer carries out the edits that a target needs beyond single fields: of
-// the history, of tool schemas, of content parts. It is pure and safe for concurrent use.
+// Conformer carries out edits beyond single fields: of the history, of tool schemas, of content parts. It is pure
+// and safe for concurrent use.
 type Conformer interface {
-	// Conform adds to e what the edit changes in b; false where b needs nothing.
+	// Conform adds the edit's changes of b to e; it returns false if b needs none.
 	Conform(b *transcript.Body, e *transcript.Edit, ed Edit) bool
 }
 
-// The mends of a history, a tool or a content that a target may need: names of
-// an Edit's Mend, as they are remembered. Package conform carries them out.
+// The mends of a history, a tool or a content that a target may need: values of Edit.Mend, which are stored. Package
+// conform carries them out.
 const (
-	MendPairing    = "pairing"        // every call answered once, right behind it; no result without a call
-	MendCallIDs    = "call_ids"       // ids of calls in the form that the strictest servers take
-	MendSignatures = "signatures"     // calls without the signature that Gemini wants back
-	MendStubTools  = "stub_tools"     // definitions for the tools that the history has called
+	MendPairing    = "pairing"        // every call has one result, right behind it; no result is without a call
+	MendCallIDs    = "call_ids"       // ids of calls have the form that the strictest servers accept
+	MendSignatures = "signatures"     // calls without Gemini's signature get one
+	MendStubTools  = "stub_tools"     // every tool that the history calls has a definition
 	MendAlternate  = "alternate"      // user and assistant take turns
-	MendSystem     = "system_first"   // no system message but at the beginning
+	MendSystem     = "system_first"   // system messages stand only at the beginning
 	MendEmpty      = "empty_content"  // no message without content
-	MendTextOnly   = "text_content"   // text as one string instead of parts
-	MendField      = "message_field"  // without the message field Field
-	MendKeyword    = "schema_keyword" // tool schemas without the keyword Field
-	MendItems      = "schema_items"   // every array of a tool schema says what its items are
+	MendTextOnly   = "text_content"   // text is one string instead of parts
+	MendField      = "message_field"  // messages lose the field Field
+	MendKeyword    = "schema_keyword" // tool schemas lose the keyword Field
+	MendItems      = "schema_items"   // every array in a tool schema has items
 	MendStrict     = "schema_strict"  // tools are not strict
-	MendPlain      = "schema_plain"   // tool schemas with the keywords that every provider takes, and no others
-	MendMedia      = "media"          // text in place of images and other attachments; Field says how many may stay, the latest
-	MendReasoning  = "reasoning"      // without the reasoning of earlier turns; Field says which of it, empty for all
-	MendItemIDs    = "item_ids"       // without the ids that a server gave to what it wrote
-	MendOwn        = "own_ids"        // without the ids of what the gateway answered itself
-	MendArguments  = "arguments"      // calls whose arguments are no JSON have none
-	MendContent    = "content_field"  // every message has a content, empty where it had none
-	MendAnswered   = "answer_field"   // every message of the model has the field Field, empty where it had none
-	MendThought    = "thought"        // every message of the model has reasoning, blank where it had none: see ThoughtField
+	MendPlain      = "schema_plain"   // tool schemas keep only the keywords that every provider accepts
+	MendMedia      = "media"          // text replaces images and other attachments; Field is the number of latest ones that stay
+	MendReasoning  = "reasoning"      // reasoning of earlier turns is removed; Field says which, empty for all
+	MendItemIDs    = "item_ids"       // items lose the ids that a server gave them
+	MendOwn        = "own_ids"        // items that the gateway wrote itself lose their ids
+	MendArguments  = "arguments"      // calls lose arguments that are not JSON
+	MendContent    = "content_field"  // every message has content, at least an empty one
+	MendAnswered   = "answer_field"   // every message of the model has the field Field, at least an empty one
+	MendThought    = "thought"        // every message of the model has reasoning, at least a blank: see ThoughtField
 	MendOneSystem  = "one_system"     // one system message, at the beginning
-	MendMissing    = "schema_missing" // every tool has a schema of its parameters
-	MendNested     = "nested_field"   // without the field Field of parts, calls and tools
-	MendNames      = "tool_names"     // names of tools that every provider takes; SafeNames
-	MendThinking   = "thinking_off"   // the model does not think where the answer is not streamed
-	MendNoTools    = "no_tools"       // no options of tools where none are offered
+	MendMissing    = "schema_missing" // every tool has a schema for its parameters
+	MendNested     = "nested_field"   // parts, calls and tools lose the field Field
+	MendNames      = "tool_names"     // tools have names that every provider accepts: see SafeNames
+	MendThinking   = "thinking_off"   // the model does not think if the answer is not streamed
+	MendNoTools    = "no_tools"       // no options for tools if none are offered
 )
 
-// What MendThought gives messages without reasoning, where an empty one is refused, as it then stands in them.
-// The edge puts what is kept of it there.
+// The reasoning that MendThought gives to messages without one, if the target refuses an empty one. Package proxy
+// replaces it by the stored reasoning of the message, if there is any.
 const (
 	ThoughtField   = "reasoning_content"
 	ThoughtBlank   = `" "`
 	ThoughtMissing = `"reasoning_content":" "`
 )
 
-// ReasoningFinished is the argument of MendReasoning that spares the turn under way.
+// ReasoningFinished is the argument of MendReasoning that keeps the reasoning of the current turn.
 const ReasoningFinished = "finished"
 
-// mendRank orders mends: a history is made whole before its turns are looked
-// at, and its ids are changed last. Unknown ones come at the end.
+// mendRank returns the place of a mend in the order: first those that complete a history, then those of its turns, then
+// those of ids. Unknown ones come last.
 func mendRank(mend string) int {
 	order := [...]string{MendOwn, MendReasoning, MendItemIDs, MendPairing, MendSystem, MendOneSystem, MendMedia, MendTextOnly, MendEmpty, MendContent, MendAlternate,
 		MendField, MendNested, MendAnswered, MendThought, MendArguments, MendNames, MendThinking, MendNoTools, MendCallIDs, MendSignatures,
@@ -104,7 +104,7 @@ func mendRank(mend string) int {
 	return len(order)
 }
 
-// MaxValue limits the refused value of a field that is remembered, in bytes.
+// MaxValue limits a refused value that an edit remembers, in bytes.
 const MaxValue = 64
 
 // Droppable lists the fields whose absence changes how an answer is sampled,
@@ -125,7 +125,7 @@ func Droppable(field string) bool {
 	return false
 }
 
-// snake is a name in snake case.
+// snake converts a name to snake case.
 func snake(name string) string {
 	var b strings.Builder
 	for i, c := range name {
@@ -140,8 +140,8 @@ func snake(name string) string {
 	return b.String()
 }
 
-// Known reports whether an edit is one that a strategy makes: what else stands
-// in a store was not written by us.
+// Known reports whether a strategy can make the edit. Anything else in the store was not written by
+// the gateway.
 func (e Edit) Known() bool {
 	switch {
 	case e.Mend != "":
@@ -156,7 +156,7 @@ func (e Edit) Known() bool {
 	return e.Clamp >= 16 && (e.Field == "max_output_tokens" || OtherLimit(e.Field) != "")
 }
 
-// OtherLimit returns the other one of the two names that the output limit of a chat completion has, "" for what is neither.
+// OtherLimit returns the other of the two names for the output limit of a chat completion, "" if field is neither.
 func OtherLimit(field string) string {
 	switch field {
 	case "max_tokens":
@@ -167,9 +167,8 @@ func OtherLimit(field string) string {
 	return ""
 }
 
-// lasting returns the edits without those that answer to what one request contains
-// rather than to what its target takes: they would change requests that are well. Whose
-// reasoning a session carries is remembered for the session.
+// lasting returns the edits that concern the target, without those that concern the content of one request, which would
+// change healthy requests. The makers of reasoning are remembered for the session instead.
 func (c *Choice) lasting() (out []Edit) {
 	for _, ed := range c.Edits {
 		passing := slices.Contains(c.passing, ed)
@@ -188,8 +187,8 @@ func (c *Choice) lasting() (out []Edit) {
 	return out
 }
 
-// NestedLabel lists the fields of parts, calls and tools that carry no part of what was
-// said or asked for. Only these are taken out where a target refuses them.
+// NestedLabel reports whether a field of parts, calls or tools carries nothing that was said or asked for. Only such
+// fields are removed if a target refuses them.
 func NestedLabel(field string) bool {
 	switch field {
 	case "cache_control", "strict", "index", "extra_content", "provider_specific_fields", "thought_signature", "annotations", "caller",
@@ -199,13 +198,12 @@ func NestedLabel(field string) bool {
 	return false
 }
 
-// maxToolName is the longest name of a tool that all providers take, in bytes.
+// maxToolName is the longest name of a tool that all providers accept, in bytes.
 const maxToolName = 64
 
-// SafeNames returns, for the names of a request's tools, names that every provider takes: at
-// most 64 letters, digits, underscores and hyphens behind a letter or an underscore. Names
-// that are so already stay. The result depends on nothing but the list, so that an answer's
-// names lead back.
+// SafeNames maps the names of a request's tools to names that every provider accepts: at most 64 letters, digits,
+// underscores and hyphens, with a letter or an underscore first. Names that fit stay. The result depends only on the
+// list, so that the names in an answer can be mapped back.
 func SafeNames(names []string) map[string]string {
 	out := make(map[string]string, len(names))
 	for _, name := range names {
@@ -228,9 +226,8 @@ func SafeNames(names []string) map[string]string {
 	return out
 }
 
-// MessageLabel lists the fields of messages that carry no part of what was
-// said: labels, and the reasoning of earlier turns, which most servers ignore.
-// Only these are taken out where a target refuses them.
+// MessageLabel reports whether a field of messages carries nothing that was said: labels, and the reasoning of earlier
+// turns, which most servers ignore. Only such fields are removed if a target refuses them.
 func MessageLabel(field string) bool {
 	switch field {
 	case "name", "refusal", "annotations", "audio",

@@ -119,14 +119,14 @@ type Outcome struct {
 	Several bool // several clients found that out
 }
 
-// Health knows which targets may be asked now. Safe for concurrent use; no I/O.
+// Health knows which targets may be used now. Safe for concurrent use; no I/O.
 type Health interface {
 	Check(t Target) Status
-	// Begin takes a place for an attempt that starts now. resend asks for one of
-	// the few blind resends; force takes it whatever the status.
+	// Begin reserves a place for an attempt that starts now. With resend it takes one of the few places for blind
+	// resends; with force it succeeds whatever the status.
 	Begin(t Target, now time.Time, resend, force bool) (Ticket, Status)
-	// For returns the health of targets for the requests of one client, which is empty where nobody
-	// tells clients apart: what only one client's requests provoke closes a target to it alone.
+	// For returns the health of targets as one client sees it; the client is empty if clients are not distinguished.
+	// A failure that only one client's requests cause closes a target only to that client.
 	For(client string) Health
 }
 
@@ -134,7 +134,7 @@ type Health interface {
 type Knowledge interface {
 	// Edits returns the edits that requests to this target are known to need.
 	Edits(t Target) []Edit
-	// Window is a target's context window in tokens, 0 when nobody has stated it.
+	// Window returns a target's context window in tokens, 0 if it is unknown.
 	Window(t Target) int
 	// Learn adds edits that made a target accept a request, which is named by its id.
 	Learn(t Target, edits []Edit, request string)
@@ -143,29 +143,29 @@ type Knowledge interface {
 
 // Pace knows how long targets take to their first token, and which are silent. Safe for concurrent use.
 type Pace interface {
-	// Limits returns how long an attempt may be silent. alternative says that another target may be asked.
+	// Limits returns how long an attempt may be silent. alternative says that another target is available.
 	Limits(x *Exchange, c Candidate, alternative bool) Limits
-	// Answered notes that an attempt which was sent at this time has got its first token.
+	// Answered records the first token of an attempt that was sent at a time.
 	Answered(x *Exchange, c Candidate, sent time.Time)
-	// Overtaken reports whether one of the same kind, with at least as large an input, that was
-	// sent after this time has.
+	// Overtaken reports whether an attempt of the same kind, with an input at least as large, that was sent after that
+	// time has got its first token.
 	Overtaken(x *Exchange, c Candidate, sent time.Time) bool
 	Observe(x *Exchange, c Candidate, firstToken time.Duration, u Usage)
-	// Flowed notes the longest pause of a complete answer. Idle returns how long an answer may pause before
-	// another is looked for; 0 where too few are known.
+	// Flowed records the longest pause of a complete answer. Idle returns how long an answer may pause before
+	// another attempt starts; 0 if too few answers are known.
 	Flowed(t Target, pause time.Duration)
 	Idle(t Target) time.Duration
 	// Allow takes one parallel start out of the budget; Return gives it back.
 	Allow(x *Exchange) bool
 	Return()
-	// Silent notes an attempt that has shown nothing for longer than its limit. Silence returns how many did
-	// since the target last answered anything, and whether they were several clients'. Heard ends that.
+	// Silent records an attempt that was silent beyond its limit. Silence returns how many there were since the
+	// target's last answer, and whether they came from several clients. Heard resets that.
 	Silent(x *Exchange, t Target)
 	Silence(t Target) (n int, several bool)
 	Heard(t Target)
 }
 
-// Keeper remembers on which target a failed-over session stays. Safe for concurrent use.
+// Keeper remembers the target of a session after a failover. Safe for concurrent use.
 type Keeper interface {
 	Keep(pin string, t Target)
 }
@@ -180,9 +180,9 @@ type Engine struct {
 	Knowledge  Knowledge
 	Pace       Pace
 	Keeper     Keeper
-	Makers     Makers    // nil: nothing is remembered of accounts
-	Losers     *Losers   // nil: attempts that lose are cancelled
-	Conformer  Conformer // nil: no target needs it
+	Makers     Makers    // nil: nothing is remembered about accounts
+	Losers     *Losers   // nil: attempts that lose a race are cancelled
+	Conformer  Conformer // nil: no target needs schemas adapted
 	Observer   Observer
 	Tokens     Counter // nil: tokens are estimated by size
 
@@ -255,7 +255,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 	}
 }
 
-// patience is how long the client waits for the first byte.
+// patience returns how long the client waits for the first byte.
 func (r *run) patience() time.Duration {
 	if r.x.Patience > 0 {
 		return r.x.Patience
@@ -263,8 +263,8 @@ func (r *run) patience() time.Duration {
 	return r.Config.Deadline
 }
 
-// firstReady is the first candidate that may be asked, else the first. Only
-// where the gateway may act it passes over any.
+// firstReady returns the index of the first candidate that is available, 0 if none is or if the
+// gateway may not act.
 func (r *run) firstReady() int {
 	x := r.x
 	if x.Mode != ModeAct || len(x.Candidates) == 1 {
@@ -278,34 +278,33 @@ func (r *run) firstReady() int {
 	return 0
 }
 
-// run is one Engine.Run: the exchange's owning goroutine.
+// run is the state of one Engine.Run. The goroutine that owns the exchange owns it too.
 type run struct {
 	*Engine
-	Health Health // of the client's requests
+	Health Health // as the client sees it
 	x      *Exchange
 	sender Sender
 	first  racer    // memory of the first attempt
 	live   *racer   // the attempt that answers
-	doing  Action   // what the attempt under way was made for
+	doing  Action   // the action that the current attempt carries out
 	over   bool     // no further attempt may be made
-	losers []*racer // that are read on
+	losers []*racer // that are still read to their end
 
-	replaced bool // an attempt was given up for another one
+	replaced bool // a silent attempt was abandoned for another
 	failures
 	kept kept
 }
 
-// failures are those that the client may be told of in the end.
+// failures are the failures that may be reported to the client in the end.
 type failures struct {
-	prev *Failure // what the attempt under way answers to; nil for the first
-	cut  *Failure // the first after text was sent
-	last *Failure // the last that an upstream itself gave, other than to an edit of ours
-	// transient is the last of those of the first target that say nothing of the request.
+	prev *Failure // that led to the current attempt; nil for the first attempt
+	cut  *Failure // the first after text was delivered
+	last *Failure // the last of an upstream itself that no edit of the gateway caused
+	// transient is the last failure of the first target that does not concern the request itself.
 	transient *Failure
 }
 
-// kept is a complete but flawed answer, and why: the client gets it as it is when the
-// model cannot do better.
+// kept is a complete but flawed answer with its failure. The client gets it unchanged if no better answer comes.
 type kept struct {
 	answer  Answer
 	failure *Failure
@@ -326,8 +325,8 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		return Action{}, false // the answer was whole, and its calls are not to be had otherwise
 	}
 	if resumes {
-		// Whatever failed since: the client has the beginning of an answer, and
-		// only its continuation can complete that.
+		// The client has the beginning of an answer, which only a continuation can complete, whatever
+		// failed since.
 		plan = []string{"resume"}
 		if x.Mode == ModeAct {
 			r.probe(ctx)
@@ -344,7 +343,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	switch x.Mode {
 	case ModeAct:
 	case ModeAnnotate:
-		plan = nil // only what a note of ours broke is made good
+		plan = nil // only a failure that the gateway's own note caused is recovered
 	case ModeObserve:
 		r.observe(s, f)
 		return Action{}, false
@@ -372,7 +371,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	return Action{}, false
 }
 
-// propose asks one strategy. One that breaks proposes nothing.
+// propose asks one strategy. A strategy that panics proposes nothing.
 func (r *run) propose(st Strategy, s *Situation, f *Failure) (a Action, ok bool) {
 	r.guard(st.Name(), func() { a, ok = st.Propose(s, f) })
 	return a, ok
@@ -391,16 +390,15 @@ func (r *run) keepNote(a Action, f *Failure) Action {
 	return a
 }
 
-// StrategyOriginal and StrategyParallel are the engine's own: the client's own
-// bytes where a target refused what was made of them, and a second attempt
-// beside a silent one.
+// StrategyOriginal and StrategyParallel belong to the engine itself: the first sends the client's own bytes after
+// a target refused an edited request, the second starts an attempt beside a silent one.
 const (
 	StrategyOriginal = "original"
 	StrategyParallel = "parallel"
 )
 
-// original goes back to the client's bytes when an edited request was refused
-// for a reason that no strategy helps against: the edit may be the reason.
+// original returns to the client's own bytes if an edited request was refused and no strategy helps: the edit may
+// be the cause.
 func (r *run) original(s *Situation, f *Failure) (Action, bool) {
 	if r.x.plain || !f.ours() || f.Released > ReleasedNothing {
 		return Action{}, false
@@ -409,7 +407,7 @@ func (r *run) original(s *Situation, f *Failure) (Action, bool) {
 	if r.x.Candidates[i].refused {
 		return Action{}, false
 	}
-	if r.x.Force != "" { // some servers, and models that reason, take no choice of a tool: the note says it, too
+	if r.x.Force != "" { // some servers and reasoning models refuse tool_choice; the note names the tool as well
 		r.x.Force = ""
 		return Action{Strategy: StrategyOriginal, Target: i}, true
 	}
@@ -428,7 +426,7 @@ func (r *run) observe(s *Situation, f *Failure) {
 	}
 }
 
-// planned are the strategies that a plan names, in its order.
+// planned yields the strategies that a plan names, in its order.
 func (e *Engine) planned(names []string) iter.Seq[Strategy] {
 	return func(yield func(Strategy) bool) {
 		for _, name := range names {
@@ -452,7 +450,7 @@ func (r *run) book(a Action, f *Failure) {
 	}
 	if a.Plain {
 		x.plain, c.Edits, x.Fitted = true, nil, nil
-		c.doubted = c.learned // if the client's own bytes pass, what was learned is wrong
+		c.doubted = c.learned // if the client's own bytes succeed, the learned edits are wrong
 	}
 	if a.Wait > 0 && !a.Resend {
 		c.Waits++
@@ -478,7 +476,7 @@ func (r *run) book(a Action, f *Failure) {
 	r.Observer.Observe(ev)
 }
 
-// succeeded settles what the answer proves.
+// succeeded records what the answer proves: which edits help, and which learned ones do not.
 func (r *run) succeeded() {
 	x, c := r.x, &r.x.Candidates[r.live.choice]
 	if c.doubted {
@@ -507,19 +505,19 @@ func (r *run) succeeded() {
 	}
 }
 
-// giveUp chooses the failure that the client sees: the last real one of an
-// upstream, unless bytes are out.
+// giveUp chooses the failure that the client sees: the last one of an upstream itself, unless bytes were
+// already delivered.
 func (r *run) giveUp(f *Failure) *Failure {
 	switch {
 	case r.cut != nil:
-		// What a continuation met is not what happened to the answer.
+		// A continuation's failure is not the failure of the answer.
 		released := f.Released
 		f = r.cut
 		f.Released = max(f.Released, released)
 	case (f.Signal.Status == 0 || r.x.explained || f.ours()) && r.last != nil:
 		f = r.last
 	case f.Scope() == ScopeRequest && r.transient != nil && f.Target != r.transient.Target:
-		f = r.transient // only a fallback dislikes the request: clients repeat what the first target said
+		f = r.transient // only a fallback refuses the request; clients retry after the first target's failure
 	}
 	ev := r.event(EventRecoveryFailed, f)
 	if n := len(r.x.Attempts); n > 0 {

@@ -5,7 +5,7 @@ import "time"
 // EventName is the stable name of a kind of event.
 type EventName string
 
-// The events of the failure path. What stands behind each is its line in
+// The events of the failure path. The comment behind each is its line in
 // docs/observability.md.
 const (
 	EventRecoveryAttempt EventName = "error_recovery_attempt" // an attempt failed and another follows (with observed: would have followed)
@@ -41,12 +41,12 @@ type Event struct {
 	Session  string
 	Target   Target
 	Model    string // as the client named it
-	Format   string // of request_done, what it speaks: chat, responses or messages; empty for what is forwarded
+	Format   string // of request_done: chat, responses or messages; empty for a forwarded request
 	Attempt  int
 	Count    int  // of fallback_used: requests; of a refused request: refusals like it since the last event about them
-	Fallback bool // of request_done: a target of a later rank answered
+	Fallback bool // of request_done: a target of a lower priority answered
 	Class    Class
-	Flaw     FlawKind // of an answer that was asked again; empty for other failures
+	Flaw     FlawKind // of an answer that was asked for again; empty for other failures
 	Rule     string
 	Strategy string
 	Way      Way // of stream_resumed: how the answer is continued
@@ -55,67 +55,66 @@ type Event struct {
 	Wait     time.Duration // planned wait before the next attempt
 	Until    time.Time     // end of a cool-down or an open breaker
 	Duration time.Duration // of the attempt, or of the request
-	Prepared time.Duration // of request_done: from its arrival to the first attempt
-	TTFB     time.Duration // first byte of the answer for the client
+	Prepared time.Duration // of request_done: from arrival to the first attempt
+	TTFB     time.Duration // time to the answer's first byte for the client
 	Upstream string        // the upstream's own id of the request, of the attempt that failed or answered
-	Recovery string        // what was done, as in X-Rebound-Recovery
+	Recovery string        // the recoveries, as in X-Rebound-Recovery
 	Mode     Mode
-	Observed bool // recorded only: observe mode kept the action from being taken
+	Observed bool // observe mode only recorded the action
 	Cause    string
-	Cost     Usage   // spent beyond the final answer
+	Cost     Usage   // of attempts other than the final answer
 	Usage    Usage   // of the final answer, as reported
 	Finish   Finish  // why the model ended the final answer
-	Extra    float64 // of request_done: the part of Spent that Cost is
-	Spent    float64 // what the request cost, where prices are configured, in their currency
+	Extra    float64 // of request_done: the price of Cost, as a part of Spent
+	Spent    float64 // price of the request, in the currency of the configured prices; 0 without
 	Client   string
 	Peer     string // address of a client that was turned away
-	Others   bool   // of request_done: the request had other events, so this one ends what they began
-	// Of trajectory_compressed, tool_call_repaired, and those of the agent's own failures.
+	Others   bool   // of request_done: the request had other events
+	// Of trajectory_compressed, tool_call_repaired, and events about the agent's own failures.
 	Compressed *Compression
 	Repairs    []Repair
 	Failure    *ToolFailure // also of a session's breaker
 	Loop       *Loop
 	Advice     *Advice
-	Plan       *Plan     // bare
-	Progress   *Progress // of the agent's own failures and loops, nil where it is not known
-	// Attempts are all of request_done's, in the order of their start. They never
-	// change afterwards, but who keeps the slice may keep the request with it.
+	Plan       *Plan     // without text
+	Progress   *Progress // of events about the agent's failures and loops; nil if unknown
+	// Attempts are all attempts of request_done, in order of their start. They never change afterwards,
+	// but whoever keeps the slice may keep the request in memory.
 	Attempts []Record
 }
 
-// Uneventful reports whether e only tells that a request was answered, and nothing
-// happened to it.
+// Uneventful reports whether e only says that a request was answered without any
+// recovery.
 func (e *Event) Uneventful() bool {
 	return e.Name == EventRequestDone && e.Attempt <= 1 && e.Status < 400 &&
 		e.Class == "" && e.Recovery == "" && e.Cause == "" && !e.Observed && !e.Others && e.Cost == (Usage{})
 }
 
-// Advice is what the model was told about its tools' failure or its own loop.
+// Advice describes a note about a tool's failure or a loop.
 type Advice struct {
 	Category   Category // empty for a loop
 	Loop       LoopKind
 	Strategies []string // that were proposed, in order
-	Count      int      // how often the same happened so far
-	HeldOut    bool     // withheld: the session is part of the hold-out share
-	Withheld   bool     // withheld: what was learned says that the agent does as well without
-	// For what learns from it; nothing does where Chain is empty. See Question.
+	Count      int      // how often the same has happened so far
+	HeldOut    bool     // the note was withheld, since the session is in the control group
+	Withheld   bool     // the note was withheld, since agents were seen to do as well without it
+	// For learning, unless Chain is empty. See Question.
 	Chain       string
 	Key         string
-	Template    string // what the failure's line says in public words
+	Template    string // the failure's line reduced to public words
 	Task        Task
 	Fingerprint uint64
 	At          int
 }
 
-// Usage is tokens as an upstream reported them.
+// Usage is the number of tokens that an upstream reports.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite, Reasoning int
 }
 
-// Billed is the usage in units of uncached input: what a cache write costs more,
-// and what a cache read costs less, at the prices that are usual (1.25 and 0.1).
-// Input is taken to include what was read from and written to the cache, as
-// OpenAI-compatible upstreams report it. Output is left out.
+// Billed returns the input in units of uncached tokens, at the usual prices: a token written to the cache counts
+// 1.25, one read from it 0.1. It assumes that Input includes both, as OpenAI-compatible upstreams report it. Output
+// is left out.
 func (u Usage) Billed() float64 {
 	fresh := max(0, u.Input-u.CacheRead-u.CacheWrite)
 	return float64(fresh) + 1.25*float64(u.CacheWrite) + 0.1*float64(u.CacheRead)
@@ -126,7 +125,7 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Reasoning + v.Reasoning}
 }
 
-// Observer learns of events. Observe never blocks, never fails a request, and
+// Observer receives events. Observe never blocks, never fails a request, and
 // is safe for concurrent use.
 type Observer interface {
 	Observe(Event)

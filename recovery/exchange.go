@@ -8,27 +8,27 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Exchange is one client request and all that happened to it. One goroutine
-// owns it; parallel attempts get copies of what they need. Body never changes.
+// Exchange is one client request with everything that happened to it. One goroutine
+// owns it; parallel attempts get copies. Body never changes.
 type Exchange struct {
 	ID         string
 	Body       *transcript.Body
 	Model      string // as the client named it
 	Key        string // name of the client's gateway key, empty without one
 	Credential string // label of the client's own credential, as used in target keys
-	Secret     string // the client's own credential itself, to seal what is stored of the session; never stored or told
+	Secret     string // the client's own credential, which encrypts what is stored of the session; never stored, logged or shown
 	Session    string // empty on the first request of a conversation
-	Home       Target // where what it goes on from was made: nowhere else, and only with that key; Model is empty
+	Home       Target // upstream and key that hold the response this request continues: no other target can serve it; Model is empty
 	Hint       string // the client's own name of the conversation, hashed with its credential; empty without one
 	Budget     Budget // of the session; zero is none
 	Affinity   uint64 // equal for requests that share a prompt prefix; 0 is none
-	Pin        string // session and turn: a failover is kept while it lasts; empty without a session
-	Stays      bool   // no other account may serve it
-	Keeps      bool   // what the ids of its answer stand for can be kept, for clients to name them to a server that never had it
+	Pin        string // session and turn, for which a failover is kept; empty without a session
+	Stays      bool   // no other account may serve the request
+	Keeps      bool   // the answer can be kept by its ids, so that the client may refer to it on a server that never saw it
 	Mode       Mode
 	Streaming  bool
-	Trusted    bool          // it pays with the gateway's credentials, or with none of its own
-	Patience   time.Duration // the client's own time-out, 0 when it did not say
+	Trusted    bool          // the request uses the gateway's credentials, or none
+	Patience   time.Duration // the client's own timeout, 0 if unknown
 	Started    time.Time
 	// Side reports whether the request serves the client rather than the
 	// conversation: a title, its own summary, a probe. Nil is no.
@@ -38,11 +38,10 @@ type Exchange struct {
 
 	Findings
 
-	// Candidates are the targets that serve this request, in order of
-	// preference, with what was tried of each. An empty slice is memory for them.
+	// Candidates are the targets that can serve this request, in order of preference, with what was tried on
+	// each. An empty slice with capacity is used as memory.
 	Candidates []Choice
-	// Attempts are all attempts so far, in order of their start. An empty slice
-	// is memory for them.
+	// Attempts are all attempts so far, in order of their start. An empty slice with capacity is used as memory.
 	Attempts []Record
 
 	progress
@@ -51,60 +50,59 @@ type Exchange struct {
 
 // progress is what the engine has done for an exchange so far.
 type progress struct {
-	config     *Config          // of the engine that runs it
-	state      transcript.State // what of the request is on a server
-	fetched    bool             // its server was asked for the answer that it was to keep
-	made       []Made           // who made the reasoning that the request carries; nil where its format has none
-	sealed     int              // elements of that
-	deadline   time.Time        // for the first byte
-	completing time.Duration    // that extra calls have taken
-	actions    []string         // what was done, for X-Rebound-Recovery
+	config     *Config          // of the engine that runs the exchange
+	state      transcript.State // the parts of the request that a server holds
+	fetched    bool             // the server was asked for a stored answer
+	made       []Made           // the accounts that made the reasoning in the request; nil if its format has none
+	sealed     int              // number of sealed elements of reasoning in the request
+	deadline   time.Time        // for the first byte of the answer
+	completing time.Duration    // spent in extra calls to models
+	actions    []string         // recoveries so far, for the header X-Rebound-Recovery
 	extra      int              // see Extra
-	plain      bool             // edits are off: a target refused what they made
+	plain      bool             // edits are off, since a target refused an edited request
 	empties    int              // empty answers so far
-	free       int              // attempts that cost nothing, and
-	idle       time.Duration    // the time that these and the waits after them took
-	reasks     int              // times that the model was asked again for a flawed answer
+	free       int              // attempts that cost nothing
+	idle       time.Duration    // time that free attempts and the waits after them took
+	reasks     int              // how often the model was asked again after a flawed answer
 	notes      int              // notes about upstream failures so far
 	explained  bool             // the model was asked to explain a refusal
-	told       atomic.Bool      // an event tells of it
+	told       atomic.Bool      // an event of the exchange was sent
 }
 
-// result is what came of an exchange.
+// result describes how an exchange ended.
 type result struct {
 	ended    time.Time // see Ended
-	answered Target    // where the answer came from
+	answered Target    // target of the answer
 	usage    Usage     // of the answer
 	finish   Finish    // of the answer
-	spent    Usage     // of attempts that did not become the answer
+	spent    Usage     // of the other attempts
 	retained bool      // see Retain
-	fallback bool      // a target of a later rank answered
+	fallback bool      // a target of a lower priority answered
 }
 
-// Findings are what the stages found out before the first attempt.
+// Findings are the results of the stages, which run before the first attempt.
 type Findings struct {
-	Results  []ToolFailure // what the tools answered since the model's last turn, successes included
-	Loops    []Loop        // that the history ends with
-	Turn     Turn          // where the history stands; zero without new results
-	Ladder   Ladder        // how far the help for the agent has come; zero where nothing is wrong
-	Failing  []Category    // kinds of failures that came at once, three or more: the environment may be broken
-	Plan     *Plan         // how the model may go on where rules do not know; nil for none
-	Progress Progress      // whether the agent gets on; zero where nothing is wrong
-	Barred   Deeds         // what persons' words and the instructions rule out; read only where something is wrong
-	Guidance string        // a note for the model, for every attempt; empty for none
-	Force    string        // the tool that the model must call, beside Guidance; empty leaves that to it
-	Reply    *Reply        // the gateway's own answer: no attempt is made
-	Fitted   *Fitted       // what goes upstream in place of Body; nil for Body itself
-	Fitting  Fitting       // makes it smaller after a refusal; nil where nothing can
+	Results  []ToolFailure // verdicts on the tool results since the model's last turn, successes included
+	Loops    []Loop        // repetitions at the end of the history
+	Turn     Turn          // position in the history; zero without new results
+	Ladder   Ladder        // level of help for the agent; zero if nothing is wrong
+	Failing  []Category    // kinds of recent failures, if there are three or more: the environment may be broken
+	Plan     *Plan         // a planner's proposal for a stuck agent; nil for none
+	Progress Progress      // the agent's progress; zero if nothing is wrong
+	Barred   Deeds         // actions that persons or instructions rule out; set only if something is wrong
+	Guidance string        // the note for the model, on every attempt; empty for none
+	Force    string        // the tool that the model must call; empty leaves the choice to the model
+	Reply    *Reply        // the gateway's own answer, in place of any attempt
+	Fitted   *Fitted       // the shortened request that goes upstream; nil if that is Body
+	Fitting  Fitting       // shortens the request after a refusal; nil if nothing can
 }
 
-// Refused reports whether a person or a policy refused a call: another way around that
-// is not for the gateway to suggest.
+// Refused reports whether a person or a policy refused a call. The gateway suggests no way around that.
 func (f *Findings) Refused() bool {
 	return slices.ContainsFunc(f.Results, func(r ToolFailure) bool { return r.Failed && r.Rule == "refusal" })
 }
 
-// FirstFailed is the first result of a call that failed, nil for none.
+// FirstFailed returns the first failed result, nil if there is none.
 func (f *Findings) FirstFailed() *ToolFailure {
 	if i := slices.IndexFunc(f.Results, func(r ToolFailure) bool { return r.Failed }); i >= 0 {
 		return &f.Results[i]
@@ -112,7 +110,7 @@ func (f *Findings) FirstFailed() *ToolFailure {
 	return nil
 }
 
-// Repetition is the loop that occurred most often, nil for none.
+// Repetition returns the loop with the most repetitions, nil if there is none.
 func (f *Findings) Repetition() (most *Loop) {
 	for i := range f.Loops {
 		if l := &f.Loops[i]; l.Count >= 2 && (most == nil || l.Count > most.Count) {
@@ -122,34 +120,34 @@ func (f *Findings) Repetition() (most *Loop) {
 	return most
 }
 
-// Choice is a candidate within one exchange.
+// Choice is a candidate with its state in one exchange.
 type Choice struct {
 	Candidate
 	Tries     int    // attempts made
 	Waits     int    // waits for this target
-	Silent    bool   // an attempt was never answered, or stopped in the middle
-	Excluded  bool   // asking again cannot help this request
-	Small     bool   // its window cannot hold the request as it is now
-	Resumed   bool   // a continuation of it failed
-	Useless   []Way  // to continue an answer here
-	Repeats   bool   // it was seen to give a sampled answer once more, word for word
-	Edits     []Edit // found necessary by this exchange
+	Silent    bool   // an attempt got no answer, or its answer stopped in the middle
+	Excluded  bool   // another attempt cannot help this request
+	Small     bool   // its context window is too small for the current request
+	Resumed   bool   // a continuation failed here
+	Useless   []Way  // ways to continue an answer that failed here
+	Repeats   bool   // it repeats a sampled answer word for word
+	Edits     []Edit // that this exchange found necessary
 	LastClass Class
 
-	oddities []string // of its answers, see Failure.oddity
-	same     int      // how often the target said the same 500 to the same bytes, which is
-	said     string   // without its numbers
+	oddities []string // flaws of its answers, see Failure.oddity
+	same     int      // how often the target answered the same bytes with the same 500
+	said     string   // message of that 500, without its numbers
 
 	refused bool   // the client's own bytes were refused
-	learned bool   // what is known of the target changed the request,
-	doubted bool   // which was refused
+	learned bool   // learned edits changed the request
+	doubted bool   // the request with learned edits was refused
 	useless []Edit // edits that did not help
 	latest  []Edit // of the last action
-	passing []Edit // that answer to the request itself, not to what the target takes: for this exchange only
-	message string // the refusal that they answered
+	passing []Edit // edits that concern this request rather than the target: they are not learned
+	message string // the refusal that latest responds to
 }
 
-// Had reports whether an edit was made for this candidate, helpful or not.
+// Had reports whether this candidate already got an edit, helpful or not.
 func (c *Choice) Had(same func(Edit) bool) bool {
 	return slices.ContainsFunc(c.Edits, same) || slices.ContainsFunc(c.useless, same)
 }
@@ -166,11 +164,11 @@ func (c *Choice) retractUseless(message string) {
 // Out reports whether the candidate cannot serve this request.
 func (c *Choice) Out() bool { return c.Excluded || c.Small }
 
-// Reply is an answer that the gateway gives in a model's place.
+// Reply is an answer that the gateway gives instead of a model.
 type Reply struct {
-	Action string // what was done, for the response header
-	Text   string // what the client's model would have said
-	Error  bool   // an error instead, for clients that demand structure; Text is its message
+	Action string // for the header X-Rebound-Recovery
+	Text   string // text of the assistant's message
+	Error  bool   // answer with an error whose message is Text, for clients that demand structured output
 }
 
 // Record is one attempt of an exchange.
@@ -181,11 +179,11 @@ type Record struct {
 	Parallel bool
 	Started  time.Time
 	Duration time.Duration
-	Upstream string // the upstream's own id of the request; empty where it gave none
+	Upstream string // the upstream's request id; empty if it sent none
 }
 
-// Client is whose request it is, as a name that is no secret: a gateway key, or the client's own
-// credential; empty where nobody tells clients apart.
+// Client names the client without a secret: its gateway key, or the label of its own credential; empty if clients
+// cannot be distinguished.
 func (x *Exchange) Client() string {
 	if x.Key != "" {
 		return x.Key
@@ -193,15 +191,14 @@ func (x *Exchange) Client() string {
 	return x.Credential
 }
 
-// Spoken reports whether a person has said something since the tools answered: what they
-// say goes before what the gateway would.
+// Spoken reports whether a person wrote something after the tool results: their words go before the gateway's.
 func (x *Exchange) Spoken() bool {
 	list := x.Body.Messages()
 	last := list[len(list)-1]
 	return last.Role == transcript.RoleUser && !slices.ContainsFunc(x.Results, func(r ToolFailure) bool { return r.Index == last.Index })
 }
 
-// Actions returns what was done so far, for the response header.
+// Actions returns the recoveries so far, for the header X-Rebound-Recovery.
 func (x *Exchange) Actions() []string { return x.actions }
 
 // Tried reports how many attempts were made.
@@ -226,18 +223,18 @@ func (x *Exchange) Explained() bool { return x.explained }
 // Notes is how many notes about upstream failures the model was given.
 func (x *Exchange) Notes() int { return x.notes }
 
-// Retain says that the request's bytes are read on after the exchange has ended:
-// their buffer must not be used again.
+// Retain declares that the request's bytes are still read after the end of the exchange, so that
+// their buffer must not be reused.
 func (x *Exchange) Retain() { x.retained = true }
 
-// Retained reports whether anybody said so.
+// Retained reports whether Retain was called.
 func (x *Exchange) Retained() bool { return x.retained }
 
-// Ended is when the client had the complete answer; zero where it got none, or
-// one that was known to be flawed.
+// Ended returns when the client had the complete answer; zero if it got none, or a
+// flawed one.
 func (x *Exchange) Ended() time.Time { return x.ended }
 
-// current is the request as it goes upstream, before a target's own edits.
+// current returns the request as it goes upstream, before a target's own edits.
 func (x *Exchange) current() *transcript.Body {
 	if x.Fitted != nil {
 		return x.Fitted.Body
@@ -245,18 +242,18 @@ func (x *Exchange) current() *transcript.Body {
 	return x.Body
 }
 
-// Settled returns where the answer came from, what it used, and what was spent beyond it.
+// Settled returns the target of the answer, its usage, and the usage of other attempts.
 func (x *Exchange) Settled() (t Target, answer, beyond Usage) { return x.answered, x.usage, x.spent }
 
-// Fallback reports whether a target of a later rank than the first answered.
+// Fallback reports whether a target of a lower priority than the first answered.
 func (x *Exchange) Fallback() bool { return x.fallback }
 
-// Finish is why the model ended the answer that the client got.
+// Finish returns why the model ended the answer that the client got.
 func (x *Exchange) Finish() Finish { return x.finish }
 
-// Event is an event of the exchange: what all of them tell. Only the last one,
-// request_done, says whether there were others; fallback_used is none, since it tells of many requests
-// at once. It may be called by several goroutines.
+// Event returns an event with the fields that all events of an exchange have. Only the last one, request_done,
+// says whether there were others (fallback_used does not count, since it covers many requests). It is safe for
+// concurrent use.
 func (x *Exchange) Event(name EventName) Event {
 	others := x.told.Load()
 	if name != EventRequestDone && name != EventFallbackUsed && !others {
@@ -265,7 +262,7 @@ func (x *Exchange) Event(name EventName) Event {
 	return Event{Others: name == EventRequestDone && others, Name: name, Time: time.Now(), Request: x.ID, Key: x.Key, Session: x.Session, Model: x.Model, Mode: x.Mode, Streamed: x.Streaming}
 }
 
-// Did notes an action for the response header and the request's event, once.
+// Did records a recovery for the response header and the request's event, once.
 func (x *Exchange) Did(action string) {
 	if action != "" && !slices.Contains(x.actions, action) {
 		x.actions = append(x.actions, action)

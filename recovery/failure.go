@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Phase is how far an attempt came before it failed.
+// Phase is how far an attempt got before it failed.
 type Phase uint8
 
 // The phases of an attempt, in order.
@@ -18,22 +18,22 @@ const (
 	PhaseStream               // an SSE event, or the end of a stream
 )
 
-// Evidence is what an attempt saw of a failure, as it came off the wire.
+// Evidence is what an attempt saw of a failure, as received.
 type Evidence struct {
 	Phase  Phase
-	Status int         // 0 when no response head came
+	Status int         // 0 without a response head
 	Header http.Header // may be nil
-	Body   []byte      // bounded by the sender; the event's data when Stream
+	Body   []byte      // limited by the sender; the event's data if Stream is set
 	Stream bool        // Body is one SSE event of a response that had begun with 200
 	Err    error       // transport cause, may be nil
 	Now    time.Time   // when the evidence was taken; dates in hints are relative to it
-	// Request is the body that the attempt sent, nil where nobody knows. What an
-	// error only repeats of it decides nothing about others than the client.
+	// Request is the body that the attempt sent, nil if unknown. Words that an error only quotes from it
+	// affect nobody but this client.
 	Request []byte
 }
 
-// Signal is an upstream's failure in neutral form: what the evidence says once
-// wrappers, nesting and encodings are taken off. Strings are as sent, not lowered.
+// Signal is an upstream's failure in neutral form, without wrappers, nesting and
+// encodings. Strings have their original case.
 type Signal struct {
 	Phase         Phase
 	Status        int
@@ -43,12 +43,12 @@ type Signal struct {
 	Message       string
 	Stream        bool
 	HasRetryAfter bool
-	RetryAfter    time.Duration // what the upstream asks for, uncapped
+	RetryAfter    time.Duration // as the upstream states it, without a maximum
 	ShouldRetry   string        // x-should-retry: "true", "false" or ""
 	Err           error
 }
 
-// Facts are what an upstream's text states, and nothing inferred. Zero means not stated.
+// Facts are what an upstream's text states; nothing is inferred. Zero means not stated.
 type Facts struct {
 	LimitTokens      int      `json:"limit_tokens,omitempty"`
 	RequestedTokens  int      `json:"requested_tokens,omitempty"`
@@ -72,7 +72,7 @@ type Facts struct {
 	Param            string   `json:"param,omitempty"`
 	Params           []string `json:"params,omitempty"`
 	UseInstead       string   `json:"use_instead,omitempty"` // parameter that the text names as the replacement
-	OfValue          bool     `json:"-"`                     // a value of the parameter is refused, not the parameter
+	OfValue          bool     `json:"-"`                     // the upstream refuses the parameter's value, not the parameter
 }
 
 // Diagnosis is a classified failure.
@@ -81,18 +81,18 @@ type Diagnosis struct {
 	Signal Signal
 	Facts  Facts
 	Rule   string // name of the rule that matched
-	// Quoted reports that the class or a fact rests on words that the request contains,
-	// too: the client may have written them, so nothing is learned from the failure.
+	// Quoted reports that the class or a fact depends on words that also stand in the request.
+	// The client may have written them, so nothing is learned from the failure.
 	Quoted bool
 }
 
-// Classifier turns evidence into a diagnosis. It is pure and total: every
-// evidence has a diagnosis, the last resort being Unknown. Safe for concurrent use.
+// Classifier turns evidence into a diagnosis. It is pure and total: the last resort
+// is Unknown. Safe for concurrent use.
 type Classifier interface {
 	Classify(Evidence) Diagnosis
 }
 
-// Released says what of an answer has already reached the client.
+// Released says how much of an answer the client already has.
 type Released uint8
 
 // The steps of release, in order; each includes those before it.
@@ -103,54 +103,54 @@ const (
 	ReleasedCall                      // part of a tool call, or something else that cannot be repeated
 )
 
-// Failure is the only error that decisions branch on: one attempt that did not
-// end in a complete answer. It wraps its cause.
+// Failure is the only error that decisions branch on: an attempt without a complete answer.
+// It wraps its cause.
 type Failure struct {
 	Diagnosis
 	Target  Target
 	Attempt int  // 1 for the first
-	Edited  bool // what was refused was not the client's own bytes
-	Free    bool // it cost nothing but time
-	// Repeated: the target gave the same error to the same bytes again and again.
+	Edited  bool // the attempt sent an edited request
+	Free    bool // the attempt cost only time
+	// Repeated says that the target answers the same bytes with the same error each time.
 	Repeated bool
-	// Stranger: the host never answered anything since the gateway started.
+	// Stranger says that the host has answered nothing since the gateway started.
 	Stranger bool
 	Breach
-	Flaw     *Flaw    // what is wrong with an answer that is complete, or runs away
-	Odd      string   // what is odd about an answer that came to its end and cannot be used; empty for a cut, a stall, an error
+	Flaw     *Flaw    // the flaw of an answer that is complete, or repeats itself without end
+	Odd      string   // why an answer that ended cannot be used; empty for a cut, a stall or an error
 	Upstream string   // the upstream's own id of the request
-	Response Response // what the client gets where this is the last failure
+	Response Response // the upstream's response, which the client gets if this is the last failure
 	Err      error
 }
 
-// Breach is how far an answer had come when it broke.
+// Breach says how far an answer got before it broke.
 type Breach struct {
 	Released Released
-	Sent     string // the text that has reached the client
+	Sent     string // the text that the client has
 	Stalled  bool   // the stream stopped instead of breaking
-	Diverged bool   // a replay did not repeat what the client has
-	Client   bool   // it was the client that could not be written to
-	Job      *Job   // the server goes on with it, or may have kept it; nil where nobody does
+	Diverged bool   // a replay differed from the text that the client has
+	Client   bool   // the connection to the client failed
+	Job      *Job   // set if the server continues the answer, or may have stored it
 }
 
-// Job is an answer that its server works on, whoever listens.
+// Job is an answer that its server writes whether or not anybody reads it.
 type Job struct {
 	ID      string
 	Last    int  // number of the last event that the client has
-	Nothing bool // it has none
-	Stored  bool // the server may have kept the whole answer, and has no events of it
+	Nothing bool // the client has no event
+	Stored  bool // the server may have stored the whole answer, but keeps no events
 }
 
-// Response is an upstream's own answer to a request that it refused; Status is 0
-// without one.
+// Response is an upstream's response to a request that it refused; Status is 0
+// if there is none.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// oddity names what is odd about an answer that came to its end; it is empty for a cut, a
-// stall or an error. Equal oddities of one target are the same flaw.
+// oddity names the flaw of an answer that ended; it is empty for a cut, a stall or an error. Equal names
+// mean the same flaw of a target.
 func (f *Failure) oddity() string {
 	if f.Flaw != nil {
 		return string(f.Flaw.Kind) + " " + f.Flaw.Tool + " " + f.Flaw.Problem
@@ -158,7 +158,7 @@ func (f *Failure) oddity() string {
 	return f.Odd
 }
 
-// Error describes the failure for logs; clients get the upstream's own words.
+// Error describes the failure for logs. Clients get the upstream's own message.
 func (f *Failure) Error() string {
 	if f.Err != nil {
 		return fmt.Sprintf("%s from %s: %v", f.Class(), f.Target, f.Err)
@@ -169,7 +169,7 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause, if any.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Class is the failure's class; Unknown when it was never classified.
+// Class returns the failure's class, Unknown if it was not classified.
 func (f *Failure) Class() Class {
 	if f.Spec == nil {
 		return Unknown
@@ -177,8 +177,8 @@ func (f *Failure) Class() Class {
 	return f.Spec.Class
 }
 
-// Scope is what the failure is about; ScopeClient, where nobody can help, when
-// it was never classified.
+// Scope returns what the failure concerns; ScopeClient, which nothing can recover, if it was
+// not classified.
 func (f *Failure) Scope() Scope {
 	if f.Spec == nil {
 		return ScopeClient
@@ -186,5 +186,5 @@ func (f *Failure) Scope() Scope {
 	return f.Spec.Scope
 }
 
-// ours reports a refusal of what was edited: what it says is no answer to the client.
+// ours reports whether the upstream refused an edited request, so that the client must not see the refusal.
 func (f *Failure) ours() bool { return f.Edited && f.Scope() == ScopeRequest }

@@ -7,15 +7,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Fitted is a request with a smaller history: the copy that goes upstream in
-// place of the client's bytes.
+// Fitted is a request with a shortened history, which goes upstream in place of the
+// client's bytes.
 type Fitted struct {
 	Body *transcript.Body
 	Compression
-	Sticky bool // made by remembered edits only
+	Sticky bool // remembered edits alone made it
 }
 
-// Compression is what fitting did, for events. It is never changed afterwards.
+// Compression describes for events how a history was shortened. It is immutable.
 type Compression struct {
 	Tiers       []string // in the order of application
 	Steps       int      // messages that were compressed
@@ -23,34 +23,32 @@ type Compression struct {
 	After       int
 	BytesBefore int
 	BytesAfter  int
-	Extra       Usage // of the extra calls that it took
+	Extra       Usage // of the extra calls for summaries
 }
 
-// Fitting is what the fit step does for one exchange after its stage, which sets it.
-// The goroutine that owns the exchange calls it. Where it cannot help it returns nil.
+// Fitting is the part of package fit that runs after its stage, which sets it. The goroutine that owns the exchange
+// calls it.
 type Fitting interface {
-	// Fit makes the history smaller after f, a refusal by candidate c for its length
-	// or its bytes. It may make extra calls through the exchange's Complete.
+	// Fit shortens the history after f, a refusal by candidate c for the request's length or bytes. It may make
+	// extra calls through the exchange's Complete. It returns nil if it cannot help.
 	Fit(ctx context.Context, c *Choice, f *Failure) *Fitted
-	// Commit is called before an answer reaches the client, whose next request may
-	// then come at once, to any replica: what that needs to be rewritten in the
-	// same way is stored when it returns, or the request's time with the store is
-	// over. The attempt has usually taken longer than that.
+	// Commit is called before an answer reaches the client, whose next request may come at once, at any replica. It
+	// returns when the edits are stored that the next request needs, or when the request's time for the store is
+	// over.
 	Commit(ctx context.Context)
-	// Settle learns from an answer: what the upstream counted, and that the edits
-	// are to be kept. It never blocks.
+	// Settle learns from an answer the upstream's count of tokens, and keeps the edits. It never
+	// blocks.
 	Settle(c *Choice, u Usage)
 }
 
-// Completer asks a model for a text, once: a summary, a plan. It goes through the
-// targets' breakers and cool-downs, and is bounded by the caller's ctx.
+// Completer asks a model once for a text: a summary, a plan. It respects the targets' breakers and cool-downs, and ends
+// with the caller's ctx.
 type Completer interface {
 	Complete(ctx context.Context, p Prompt) (text string, u Usage, err error)
 }
 
-// Detacher is a Completer from which one can be made that outlives its exchange: it
-// reads nothing of the request any more, and what it uses is charged by itself.
-// Safe for concurrent use.
+// Detacher is a Completer that can return one that outlives its exchange, reads nothing of the request, and charges its
+// usage itself. Safe for concurrent use.
 type Detacher interface {
 	Detach() Completer
 }
@@ -60,29 +58,28 @@ type Prompt struct {
 	System    string
 	User      string
 	MaxOutput int    // tokens
-	Target    Target // where to ask: an upstream and a model
-	// Form is what the answer must look like; the zero Form is text.
+	Target    Target // upstream and model
+	// Form is the form of the answer; the zero Form is text.
 	Form Form
 }
 
-// Form asks for an answer in JSON. What of it the target refuses is left out.
+// Form asks for an answer in JSON. Parts of it that the target refuses are left out.
 type Form struct {
 	Name        string
 	Schema      []byte  // JSON schema
-	Temperature float64 // of sampling; a model that reasons gets none
-	// Reasoning is the output limit in tokens for a model that reasons, instead of
-	// MaxOutput; it is asked for its lowest effort.
+	Temperature float64 // of sampling; not sent to a model that reasons
+	// Reasoning replaces MaxOutput for a model that reasons, in tokens; such a model is asked for its lowest
+	// effort.
 	Reasoning int
 }
 
-// Spend books an extra call that is made off the client's sight, of about so many
-// tokens of input.
+// Spend records an extra call in the background, with an estimated input in tokens.
 func (x *Exchange) Spend(tokens int) {
 	own := max(1, x.Body.EstimateTokens())
-	x.extra += (tokens + own/2) / own // in units of the request's input, rounded
+	x.extra += (tokens + own/2) / own // in multiples of the request's input, rounded
 }
 
-// Spendable is what is left of the exchange's budget for extra calls, in units of its input.
+// Spendable returns what is left of the exchange's budget for extra calls, in multiples of its input.
 func (x *Exchange) Spendable() int {
 	if x.config == nil {
 		return maxExtraInput
@@ -90,15 +87,15 @@ func (x *Exchange) Spendable() int {
 	return max(0, x.config.ExtraInput-x.extra)
 }
 
-// MayComplete reports whether anything is left of the exchange's budget for extra calls.
+// MayComplete reports whether the budget allows another extra call.
 func (x *Exchange) MayComplete() bool {
 	return x.Completer != nil && (x.config == nil || x.extra < x.config.ExtraInput)
 }
 
-// maxCompleting bounds how long one request waits for extra calls.
+// maxCompleting limits how long one request waits for extra calls.
 const maxCompleting = 2 * time.Minute
 
-// Complete makes an extra call within the time that is left for them.
+// Complete makes an extra call within the time left for such calls.
 func (x *Exchange) Complete(ctx context.Context, p Prompt) (string, Usage, error) {
 	began := time.Now()
 	until := began.Add(maxCompleting - x.completing)
@@ -111,7 +108,7 @@ func (x *Exchange) Complete(ctx context.Context, p Prompt) (string, Usage, error
 	return x.Completer.Complete(ctx, p)
 }
 
-// known puts in force what the stages fitted before the first attempt.
+// known applies what the stages fitted before the first attempt.
 func (r *run) known() {
 	x := r.x
 	fitted := x.Fitted
@@ -130,7 +127,7 @@ func (r *run) known() {
 	}
 }
 
-// fit makes the history smaller after a refusal.
+// fit shortens the history after a refusal.
 func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 	x := r.x
 	var fitted *Fitted
@@ -150,7 +147,7 @@ func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 	return true
 }
 
-// pay books the extra calls that fitting took.
+// pay records the extra calls of fitting.
 func (x *Exchange) pay(f *Fitted) {
 	x.spent = x.spent.Add(f.Extra)
 	x.extra += (f.Extra.Input + f.Before/2) / max(1, f.Before) // in units of the request's input, rounded

@@ -9,28 +9,26 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Made says that an account made the reasoning of a session from an element on, counted
-// from 0, up to where the next Made begins. Both names are empty for accounts of which
-// nobody knows: no account can read that reasoning.
+// Made says which account made the reasoning of a session from an element on, counted from 0, up to where the next Made
+// begins. Both names are empty if the account is unknown: then no account can read that reasoning.
 type Made struct {
 	Upstream string `json:"u,omitempty"`
 	Key      string `json:"k,omitempty"`
 	From     int    `json:"n,omitempty"`
 }
 
-// Makers remember which accounts answered a session, where that is not the one that it
-// would be expected at: what an account has sealed no other can read. Safe for
-// concurrent use; no I/O.
+// Makers remembers which accounts answered a session, if not the first candidate: reasoning that an account has
+// encrypted is unreadable for others. Safe for concurrent use; no I/O.
 type Makers interface {
-	// Made is what is known of a session, in order; nil if nothing. It must not be changed.
+	// Made returns the accounts of a session in order, nil if unknown. It must not be changed.
 	Made(session string) []Made
 	Remember(session string, made []Made)
 }
 
-// maxMade bounds how often a session is followed from account to account.
+// maxMade limits the changes of account that are remembered for a session.
 const maxMade = 8
 
-// by reports whether a target has the account that made it.
+// by reports whether a target uses the account that made the reasoning.
 func (m Made) by(t Target) bool { return m.Upstream == t.Upstream && m.Key == t.Key }
 
 // applyMakers finds out which accounts made the reasoning in the request, and removes from
@@ -49,22 +47,22 @@ func (r *run) applyMakers() {
 			x.made = r.Makers.Made(name)
 		}
 	}
-	if x.made == nil { // the session was never moved
+	if x.made == nil { // the session never changed its account
 		x.made = []Made{{Upstream: x.Candidates[0].Upstream, Key: x.Candidates[0].Key}}
 	}
 	for i := range x.Candidates {
 		c := &x.Candidates[i]
 		if ed, some := foreign(x.made, c.Target, x.sealed); some {
 			if x.Body.Format() == transcript.Messages {
-				ed.Field = ReasoningFinished // of the turn under way the provider may yet read what it is sent
+				ed.Field = ReasoningFinished // the provider may still read the reasoning of the current turn
 			}
 			c.Edits = append(c.Edits, ed)
 		}
 	}
 }
 
-// makerNames are the names under which something may be known of the exchange's
-// session: its own, and, as its first request had none yet, that of all that begin like it.
+// makerNames returns the keys under which Makers may know the session: its own name and, since its first request has
+// none, one for all conversations that begin alike.
 func (x *Exchange) makerNames() (names []string) {
 	if x.Session != "" {
 		names = append(names, x.Session)
@@ -75,8 +73,8 @@ func (x *Exchange) makerNames() (names []string) {
 	return names
 }
 
-// foreign is the edit that takes out what other accounts than t's made of the first n
-// elements of reasoning; ok is false if there is none.
+// foreign returns the edit that removes, from the first n elements of reasoning, what other accounts than t's made; ok
+// is false if there is none.
 func foreign(made []Made, t Target, n int) (ed Edit, ok bool) {
 	var spans []string
 	lost := 0
@@ -97,8 +95,7 @@ func foreign(made []Made, t Target, n int) (ed Edit, ok bool) {
 	return ed, lost > 0
 }
 
-// answeredBy remembers that a candidate answered the session, which carried reasoning of
-// others or will.
+// answeredBy remembers that a candidate answered the session, if reasoning of several accounts is or will be in it.
 func (r *run) answeredBy(c *Choice) {
 	x := r.x
 	if len(x.made) == 0 {
@@ -117,7 +114,7 @@ func (r *run) answeredBy(c *Choice) {
 	for len(made) > 0 && made[len(made)-1].From >= now.From {
 		made = made[:len(made)-1]
 	}
-	if refused && x.made[len(x.made)-1].by(c.Target) || len(made) == maxMade { // nobody knows whose that was
+	if refused && x.made[len(x.made)-1].by(c.Target) || len(made) == maxMade { // the account is unknown
 		made = nil
 		if now.From > 0 {
 			made = []Made{{}}

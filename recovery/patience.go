@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// Failures that cost nothing are bounded in time and not in number: an outage
-// lasts as long as it lasts, and asking a provider that turns requests away is
-// free. All others count as [Config.Attempts].
+// Failures that cost nothing are limited in time, not in number: an outage may last long, and a request that a
+// provider turns away is free. All others count towards [Config.Attempts].
 
-// StrategyKnown is the engine's own: the answer of a target that said a moment ago that the
-// quota of this credential is used up.
+// StrategyKnown belongs to the engine itself: it repeats the answer of a target that said a moment ago that the
+// credential's quota is used up.
 const StrategyKnown = "known"
 
-// quickError is up to when a 500 costs nothing: the provider failed before a
-// model worked on the request.
+// quickError is the duration up to which a 500 counts as free: the provider failed before a model worked on the
+// request.
 const quickError = 2 * time.Second
 
-// maxFree bounds the attempts of one request, in units of those that may cost.
+// maxFree limits all attempts of one request, as a multiple of those that may cost something.
 const maxFree = 4
 
-// costsNothing reports whether a failed attempt took nothing but its time: the
-// request was not sent, or turned away before anybody worked on it.
+// costsNothing reports whether a failed attempt cost only time: the request was not sent, or was turned away before a
+// model worked on it.
 func (f *Failure) costsNothing(took time.Duration) bool {
 	if f.Released > ReleasedNothing || f.Flaw != nil || f.Scope() != ScopeTarget && f.Class() != RateLimit {
 		return false
@@ -37,8 +36,8 @@ func (f *Failure) costsNothing(took time.Duration) bool {
 	return f.Signal.Phase == PhaseConnect
 }
 
-// count books a failed attempt: whether it cost anything, and whether its target
-// says the same again.
+// count records whether a failed attempt cost anything, and whether its target repeats
+// the same error.
 func (r *run) count(f *Failure, c *Choice) {
 	x := r.x
 	took := x.Attempts[f.Attempt-1].Duration
@@ -59,15 +58,14 @@ func (r *run) count(f *Failure, c *Choice) {
 	c.Excluded = c.Excluded || f.Repeated
 }
 
-// maxSame is after how many equal answers to equal bytes a 500 is believed to
-// be about the request.
+// maxSame is the number of equal 500s for equal bytes from which on the error is taken to concern
+// the request.
 const maxSame = 3
 
-// maxStranger is how often a host is asked that never answered anybody.
+// maxStranger limits the attempts at a host that has never answered anything.
 const maxStranger = 2
 
-// withoutNumbers leaves out the words that differ between answers that say the
-// same: ids, times, counts.
+// withoutNumbers removes words with digits, which differ between equal errors: ids, times, counts.
 func withoutNumbers(s string) string {
 	words := strings.Fields(s)
 	kept := words[:0]
@@ -79,8 +77,8 @@ func withoutNumbers(s string) string {
 	return strings.Join(kept, " ")
 }
 
-// exhausted reports whether no further attempt may be made, whatever the failure. What
-// continues an answer is bounded by what it costs, see [Config.CutInput].
+// exhausted reports whether no further attempt is allowed, whatever the failure. Continuations are limited by their
+// cost instead, see [Config.CutInput].
 func (r *run) exhausted(continues bool) bool {
 	n, charged, most := len(r.x.Attempts), r.x.Charged(), r.Config.Attempts
 	if continues {
@@ -89,17 +87,17 @@ func (r *run) exhausted(continues bool) bool {
 	return charged >= most || n > maxFree*(most-1)
 }
 
-// idleLeft is how much longer failures that cost nothing may be waited out.
+// idleLeft returns how much longer the request may wait for free failures to end.
 func (r *run) idleLeft() time.Duration {
 	most := r.Config.Patience
 	if r.x.Patience > 0 {
-		most = min(most, r.x.Patience/2) // what is left is for the answer
+		most = min(most, r.x.Patience/2) // the rest is for the answer
 	}
 	return most - r.x.idle
 }
 
-// inTime shortens the wait of an action to the time that is left for failures which
-// cost nothing; false where none is. What an upstream asks for is not counted in it.
+// inTime shortens an action's wait to the time left for free failures; it returns false if none is left. A wait that an
+// upstream asks for does not count.
 func (r *run) inTime(a *Action, f *Failure) bool {
 	if !f.Free || a.Stated || a.Wait == 0 {
 		return true
@@ -109,7 +107,7 @@ func (r *run) inTime(a *Action, f *Failure) bool {
 	return left >= r.Config.BackoffMin/2
 }
 
-// crowdPatience is how long a resend waits for one of the few places of resends.
+// crowdPatience returns how long a resend waits for one of the few places for resends.
 func (r *run) crowdPatience() time.Duration {
 	if r.prev != nil && r.prev.Free {
 		return r.idleLeft()
@@ -117,9 +115,8 @@ func (r *run) crowdPatience() time.Duration {
 	return r.Config.BackoffMax
 }
 
-// commonErrors remembers which targets gave the same 500 to different requests a moment ago,
-// and answered others: they fail now and then, whatever one request is told again and again.
-// Safe for concurrent use.
+// commonErrors remembers which targets recently gave the same 500 to different requests and answered others: such errors
+// come and go, and do not concern a request even if it meets one repeatedly. Safe for concurrent use.
 type commonErrors struct {
 	mu   sync.Mutex
 	seed maphash.Seed
@@ -128,9 +125,9 @@ type commonErrors struct {
 
 type commonError struct {
 	said string
-	body uint64 // of the first request that was told so
-	many bool   // others were told the same
-	well bool   // others were answered
+	body uint64 // hash of the first request with that error
+	many bool   // other requests had the same error
+	well bool   // other requests were answered
 	at   time.Time
 }
 
@@ -139,8 +136,8 @@ const (
 	maxCommon  = 256
 )
 
-// widespread books that a target said this to a request with that body, and reports
-// whether it says so to others now and then.
+// widespread records an error of a target for a request body, and reports whether other requests meet the
+// same error now and then.
 func (e *commonErrors) widespread(t Target, said string, raw []byte, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,7 +157,7 @@ func (e *commonErrors) widespread(t Target, said string, raw []byte, now time.Ti
 	return c.many && c.well
 }
 
-// answered books an answer of a target.
+// answered records an answer of a target.
 func (e *commonErrors) answered(t Target) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

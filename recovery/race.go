@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// alarm has a run's first attempt raced once a limit passes. Most attempts
-// answer long before, and their alarm is used again.
+// alarm starts a race once a run's first attempt passes its limit. Most attempts answer long before, so alarms
+// are reused.
 type alarm struct {
 	timer *time.Timer
 	run   *run
@@ -16,7 +16,7 @@ type alarm struct {
 	first *racer
 }
 
-// watch sets an alarm for an attempt that is about to be sent.
+// watch sets an alarm for an attempt that is about to start.
 func (r *run) watch(ctx context.Context, first *racer) *alarm {
 	wake := r.x.deadline.Sub(first.started)
 	if limit := r.limit(first); limit > 0 {
@@ -35,7 +35,7 @@ func (r *run) watch(ctx context.Context, first *racer) *alarm {
 	return m
 }
 
-// unwatch takes an alarm back; false where it has gone off.
+// unwatch cancels an alarm; it returns false if the alarm has gone off.
 func (r *run) unwatch(m *alarm) bool {
 	if !m.timer.Stop() {
 		return false
@@ -45,7 +45,7 @@ func (r *run) unwatch(m *alarm) bool {
 	return true
 }
 
-// ring races the attempt that is watched.
+// ring starts the race of the watched attempt.
 func (m *alarm) ring() {
 	c := &m.first.race
 	c.begin()
@@ -57,24 +57,23 @@ func (m *alarm) ring() {
 	c.result <- got
 }
 
-// race is what the goroutines of one attempt exchange, if its limit passes.
+// race connects the goroutines of one attempt after its limit has passed.
 type race struct {
 	once     sync.Once
 	arrivals chan arrival
-	result   chan *arrival // nil when the race broke: the first attempt is all there is
+	result   chan *arrival // receives nil if the race panicked: only the first attempt is left
 }
 
-// maxRacers bounds the attempts beside a first one: each is extra input, but for the one that takes the
-// place of another.
+// maxRacers limits the attempts beside a first one. Each is extra input, except one that replaces
+// another.
 const maxRacers = 2 + maxExtraInput
 
-// begin makes the channels; each of the goroutines calls it first. No sender
-// ever blocks.
+// begin makes the channels; each goroutine calls it first. Sends never block.
 func (c *race) begin() {
 	c.once.Do(func() { c.arrivals, c.result = make(chan arrival, maxRacers), make(chan *arrival, 1) })
 }
 
-// apart makes an attempt in a goroutine of its own, so that it can be read on where another one wins.
+// apart makes an attempt in a goroutine of its own, so that it can be read to its end if another one wins.
 func (r *run) apart(ctx context.Context, first *racer) (answer Answer, f *Failure) {
 	c := &first.race
 	c.begin()
@@ -82,7 +81,7 @@ func (r *run) apart(ctx context.Context, first *racer) (answer Answer, f *Failur
 	if r.guard("race", func() { answer, f = r.race(ctx, first, c.arrivals) }) {
 		return answer, f
 	}
-	for !first.arrived { // the first attempt is all there is
+	for !first.arrived { // only the first attempt is left
 		got := <-c.arrivals
 		if got.racer != first {
 			if got.answer != nil {
@@ -100,8 +99,8 @@ func (r *run) apart(ctx context.Context, first *racer) (answer Answer, f *Failur
 	return nil, &Failure{Target: first.ticket.Target, Err: errBroke}
 }
 
-// race goes on with an attempt that is under way until one has answered or all have failed. It looks at
-// them when the newest passes its limit, and at the deadline.
+// race continues a running attempt until one attempt has answered or all have failed. It considers a
+// further one when the newest passes its limit, and at the deadline.
 func (r *run) race(ctx context.Context, first *racer, arrivals chan arrival) (Answer, *Failure) {
 	racers := []*racer{first}
 	live := 1
@@ -133,7 +132,7 @@ func (r *run) race(ctx context.Context, first *racer, arrivals chan arrival) (An
 			failed = got.failure
 			r.failed(ctx, got.racer, got.answer, failed)
 			if s := failed.Scope(); s == ScopeTarget || s == ScopeCredential {
-				look.Reset(r.Config.BackoffMin) // another may take its place
+				look.Reset(r.Config.BackoffMin) // another may replace it
 			}
 		case <-look.C:
 			var second *racer
@@ -150,7 +149,7 @@ func (r *run) race(ctx context.Context, first *racer, arrivals chan arrival) (An
 			}
 		case <-deadline.C:
 			for _, rc := range racers {
-				if rc.life.Sign() < SignWrites { // what is being written is not cut: it is watched for pauses
+				if rc.life.Sign() < SignWrites { // an answer that is being written is not cut, but watched for pauses
 					rc.cancel(errDeadline)
 				}
 			}
@@ -171,20 +170,19 @@ func (r *run) race(ctx context.Context, first *racer, arrivals chan arrival) (An
 	return nil, failed
 }
 
-// look decides about attempts none of which has answered yet. Where the newest has passed its limit it
-// makes another one ready to be sent: beside it or, with evidence that it is lost, in its place. again is
-// when to look next, 0 for never: signs of life, budgets, targets and what others find out come and go.
-// A failure means that there is nothing to send.
+// look decides about attempts none of which has answered. If the newest has passed its limit, look prepares a second
+// one: beside it or, with evidence that it is lost, in its place. again is the time until the next look, 0 for
+// never: signs of life, budgets and targets' health change. A failure means that there is nothing to send.
 func (r *run) look(ctx context.Context, racers []*racer) (second *racer, f *Failure, again time.Duration) {
 	if ctx.Err() != nil {
-		return nil, nil, 0 // nobody is left to get an answer
+		return nil, nil, 0 // the client is gone
 	}
 	var newest *racer
 	for _, rc := range racers {
 		switch {
 		case r.booked(rc) || rc.replaced:
 		case rc.life.Sign() == SignWrites:
-			return nil, nil, 0 // one of them answers
+			return nil, nil, 0 // one of them is answering
 		default:
 			newest = rc
 		}
@@ -195,7 +193,7 @@ func (r *run) look(ctx context.Context, racers []*racer) (second *racer, f *Fail
 		return nil, nil, 0
 	case waited < limit:
 		return nil, nil, limit - waited
-	case newest.action.Resume != nil: // nothing goes out beside it: the next continuation comes after it
+	case newest.action.Resume != nil: // nothing runs beside a continuation: the next one follows it
 		newest.cancel(context.DeadlineExceeded)
 		return nil, nil, 0
 	case r.exhausted(false):
@@ -220,7 +218,7 @@ func (r *run) look(ctx context.Context, racers []*racer) (second *racer, f *Fail
 	return second, f, again
 }
 
-// join sends an attempt, unless it has failed already.
+// join sends an attempt, unless it has already failed.
 func (r *run) join(rc *racer, f *Failure, arrivals chan<- arrival) {
 	got := arrival{rc, nil, f}
 	if f == nil {
@@ -229,9 +227,9 @@ func (r *run) join(rc *racer, f *Failure, arrivals chan<- arrival) {
 	arrivals <- got
 }
 
-// alternative takes a place for an attempt at another target or, where there is no other, once more at the
-// same one. It is parallel while the budget lasts. Without a budget, and once for a request, it takes the
-// place of one that is lost. nil is for nothing.
+// alternative reserves a place for an attempt at another target or, if there is none, at the same one. It runs in
+// parallel while the budget lasts. Without a budget it replaces a lost attempt, once per request. It returns nil
+// if neither is possible.
 func (r *run) alternative(old *racer, once bool) *racer {
 	x := r.x
 	choice, other := r.elsewhere(old.choice)
@@ -243,7 +241,7 @@ func (r *run) alternative(old *racer, once bool) *racer {
 		return nil
 	}
 	rc := &racer{choice: choice, strategy: StrategyParallel, parallel: true}
-	free := old.probe() && other // what the breaker does to find out is no request's budget
+	free := old.probe() && other // an attempt beside a breaker's probe costs no budget
 	switch {
 	case r.Config.Parallel.Enabled && x.extra < r.Config.ExtraInput && (free || r.Pace.Allow(x)):
 	case !r.replaced && r.lost(old, other):
@@ -289,8 +287,8 @@ func (r *run) lost(rc *racer, other bool) bool {
 	return time.Since(rc.started) >= after && r.Pace.Overtaken(r.x, rc.attempt.Target, rc.started)
 }
 
-// supersede ends the attempts that lost against winner. One that was silent beyond its limit is read on
-// where nothing else of its target is. Losing alone is no failure.
+// supersede ends the attempts that lost against winner. One that was silent beyond its limit is read to its end,
+// unless another one of its target already is. Losing is not a failure.
 func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival, live int) {
 	var kept *racer
 	for i, rc := range racers {
@@ -315,14 +313,14 @@ func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival,
 	}
 }
 
-// proven reports whether a parallel start has proven that the silent attempt was lost: it might have
-// taken its place, which needs no budget.
+// proven reports whether a parallel start has shown that the silent attempt was lost. Then it counts as
+// a replacement, which needs no budget.
 func (r *run) proven(rc, winner *racer) bool {
 	same := rc.ticket.Target.Upstream == winner.ticket.Target.Upstream && rc.ticket.Target.Model == winner.ticket.Target.Model
 	return same && rc.life.Sign() == SignNone && winner.started.Sub(rc.started) >= rc.limits.Lost
 }
 
-// letGo lets losers that are read on outlive the request, unless its client left.
+// letGo lets losers that are still read outlive the request, unless its client left.
 func (r *run) letGo(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
@@ -332,8 +330,8 @@ func (r *run) letGo(ctx context.Context) {
 	}
 }
 
-// watchPauses looks after an answer while it is delivered. In a pause the timer's goroutine
-// takes the exchange over, as in a race, and Deliver waits until it gives it back.
+// watchPauses watches an answer during delivery. In a pause the timer's goroutine takes over the exchange, as in a
+// race, and Deliver waits until it is given back.
 func (r *run) watchPauses(ctx context.Context, rc *racer, a Answer) (stop func() bool) {
 	_, first := a.Paused(ctx)
 	if first <= 0 {
@@ -352,18 +350,18 @@ func (r *run) watchPauses(ctx context.Context, rc *racer, a Answer) (stop func()
 			t.Reset(again)
 		}
 	})
-	t.Reset(first) // only now t is known to the function
+	t.Reset(first) // from here on the function knows t
 	return t.Stop
 }
 
-// rescue asks for a continuation while the answer of rc pauses: once more, where that fails. Whether
-// its server has kept the answer does not count.
+// rescue asks for a continuation while the answer of rc pauses, twice at most. Asking for the stored answer does not
+// count.
 func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 	f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
 	f.Released, f.Sent, f.Stalled, f.Job = ReleasedText, p.Sent, true, p.Job
 	c := &r.x.Candidates[rc.choice]
 	before := c.Silent
-	c.Silent = true // while it pauses, others come first
+	c.Silent = true // while it pauses, other targets come first
 	refused := false
 	for try := 0; try < 2 && f != nil && p.Context.Err() == nil; try++ {
 		next, ok := r.plan(ctx, f)
@@ -371,7 +369,7 @@ func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 			break
 		}
 		f = r.replace(ctx, rc, p, next)
-		if refused = f != nil; next.Resume.fetches() { // a server that still works on it has refused nothing
+		if refused = f != nil; next.Resume.fetches() { // a server that still writes the answer has refused nothing
 			try--
 			refused = refused && f.Class() != Timeout
 		}
@@ -381,18 +379,18 @@ func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 	}
 	if _, other := r.elsewhere(rc.choice); refused && !other && p.Context.Err() == nil {
 		switch f.Class() {
-		case RateLimit, QuotaExhausted, Overloaded: // which says nothing about an answer that has begun
+		case RateLimit, QuotaExhausted, Overloaded: // these concern no answer that has begun
 		default:
 			p.Refused()
 		}
 	}
 }
 
-// replace makes one attempt that may take over from rc while that pauses. It
-// returns why it did not, nil where it did, or came too late.
+// replace makes one attempt that may take over from rc during its pause. It returns why that failed, nil if it took
+// over or came too late.
 func (r *run) replace(ctx context.Context, rc *racer, p *Pause, next Action) *Failure {
-	// The attempt ends with the pause, unless it takes over: then it has to
-	// outlive it.
+	// The attempt ends with the pause, unless it takes over: then it must outlive
+	// the pause.
 	ctx, cancel := context.WithCancelCause(ctx)
 	untie := context.AfterFunc(p.Context, func() { cancel(errSuperseded) })
 	if !Wait(ctx, next.Wait) {
@@ -402,7 +400,7 @@ func (r *run) replace(ctx context.Context, rc *racer, p *Pause, next Action) *Fa
 	answer, f := r.attempt(ctx, next)
 	switch {
 	case answer == nil:
-		r.dropKept() // a flawed end would no longer fit what the paused answer says meanwhile
+		r.dropKept() // a flawed end would not fit the text that the paused answer adds meanwhile
 		cancel(nil)
 		return f
 	case untie() && p.Take():

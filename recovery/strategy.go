@@ -2,9 +2,8 @@ package recovery
 
 import "time"
 
-// Strategy is one way to try again. Propose is pure: the situation and a
-// failure in, the next attempt described as a value out; no I/O, no sleep.
-// false means that it cannot help here.
+// Strategy is one way to try again. Propose is pure: from a situation and a failure it describes the next attempt,
+// without I/O or sleep. False means that the strategy cannot help.
 type Strategy interface {
 	Name() string
 	Propose(s *Situation, f *Failure) (Action, bool)
@@ -18,22 +17,22 @@ type Action struct {
 	Stated   bool          // the upstream said how long to wait
 	Resend   bool          // a blind resend of the same bytes to the same target
 	Edits    []Edit        // for that candidate, from now on
-	Once     bool          // Edits answer to how this request combines its fields: nothing is learned of the target
-	Plain    bool          // edits are left out: the target refused what they made
+	Once     bool          // Edits concern how this request combines its fields: nothing about the target is learned
+	Plain    bool          // no edits: the target refused an edited request
 	Resume   *Resume
-	Fit      bool   // the history is made smaller first; where it cannot be, the next strategy is asked
+	Fit      bool   // the history is shortened first; if it cannot be, the next strategy is asked
 	Note     string // ephemeral text for the model, in this attempt only
 	Tool     string // the tool that the model must call; ToolNone forbids any
-	Output   int    // a limit for the output in tokens, in this attempt only; 0 leaves it
-	Reask    bool   // the attempt answers to a flawed answer
-	carried  bool   // Note and what belongs to it are those of the attempt before
-	Explain  bool   // the attempt asks the model to explain the failure: its answer is marked as ours
+	Output   int    // limit of the output in tokens, in this attempt only; 0 for no change
+	Reask    bool   // the attempt follows a flawed answer
+	carried  bool   // Note, Tool and Explain come from the attempt before
+	Explain  bool   // the attempt asks the model to explain the failure; the answer is marked as the gateway's
 }
 
 // ToolNone is the Action.Tool that forbids calls.
 const ToolNone = "\x00none"
 
-// Situation is what strategies may look at. It is read-only.
+// Situation is what strategies can read. They must not change it.
 type Situation struct {
 	Exchange *Exchange
 	Config   *Config
@@ -44,7 +43,7 @@ type Situation struct {
 	Changes func(candidate int, ed Edit) bool
 }
 
-// Current is the index of the candidate that the failure came from.
+// Current returns the index of the candidate that failed.
 func (s *Situation) Current(f *Failure) int {
 	for i := range s.Exchange.Candidates {
 		if s.Exchange.Candidates[i].Target == f.Target {
@@ -54,9 +53,8 @@ func (s *Situation) Current(f *Failure) int {
 	return 0
 }
 
-// Next returns the best candidate other than the current one that may be asked
-// now and passes ok (nil passes all). Where the target failed, another
-// upstream or model comes before another key of the same.
+// Next returns the best available candidate other than the current one for which ok returns true (nil accepts all).
+// After a failure of the target, another upstream or model goes before another key of the same.
 func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
 	x := s.Exchange
 	second := -1
@@ -80,9 +78,8 @@ func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
 	return second, second >= 0
 }
 
-// Backoff is the wait before the n-th resend, from 0: random in the upper quarter of
-// a bound that doubles, so that each wait is at least half as long again as the one
-// before. With more jitter waits could stay the same, just when an upstream needs more time.
+// Backoff returns the wait before resend n, counted from 0: random in the upper quarter of a bound that doubles, so
+// that each wait is at least 1.5 times the one before. With more jitter, waits might not grow.
 func (s *Situation) Backoff(n int) time.Duration {
 	d := s.Config.BackoffMin
 	for ; n > 0 && d < s.Config.BackoffMax; n-- {
