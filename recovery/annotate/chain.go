@@ -14,45 +14,44 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// AskUser is the strategy that ends every chain: what a person can do.
+// AskUser is the last strategy of every chain: the model asks the user for something specific.
 const AskUser = "ask_user"
 
-// Bounds of a chain, so that a note stays a note.
+// Limits of a chain; they keep notes short.
 const (
 	maxStrategies  = 12
 	maxSteps       = 4
-	maxStep        = 400 // runes, of one alternative
+	maxStep        = 400 // per alternative, in runes
 	maxAlternative = 16
 	maxIterations  = 20
 )
 
-// Strategy is one way to go on after a failure of its chain's category.
+// Strategy is one way to continue after a failure of its chain's category.
 type Strategy struct {
 	// Name is stable: events, metrics and Config.Forbid use it.
 	Name string `yaml:"name"`
 	// Priority decides between equal scores: lower goes first.
 	Priority int `yaml:"priority"`
-	// Confidence is the prior chance, above 0 to 1, that it helps.
+	// Confidence is the prior probability that the strategy helps, above 0 and at most 1.
 	Confidence float64 `yaml:"confidence"`
-	// Iterations is how many calls it takes until it helped, at least 1.
+	// Iterations is the expected number of calls until it helps, at least 1.
 	Iterations int `yaml:"iterations"`
-	// Needs are kinds of tools, of which the request must offer at least one.
-	// Empty: it needs none.
+	// Needs lists kinds of tools; the request must offer at least one of them. Empty means no tool is needed.
 	Needs []string `yaml:"needs"`
-	// Does names what a person may have ruled out: see [recovery.DeedNames]. What is
-	// risky and names nothing installs, deletes and changes permissions.
+	// Does lists the deeds of the strategy that a user may have forbidden: see [recovery.DeedNames]. A risky strategy
+	// without a list counts as one that installs, deletes and changes permissions.
 	Does []string `yaml:"does"`
-	// Risky marks what installs, deletes or changes permissions.
+	// Risky marks a strategy that installs, deletes or changes permissions.
 	Risky bool `yaml:"risky"`
-	// Steps are templates, said in order; see [checkTemplate].
+	// Steps are templates, written into the note in order; see [checkTemplate].
 	Steps []string `yaml:"steps"`
 }
 
-// Chains are the strategies of each category, by its name, and of [recovery.EditFailed].
-// Read only.
+// Chains holds the strategies of each category, by the category's name, and of [recovery.EditFailed]. It is
+// read-only.
 type Chains map[string][]Strategy
 
-// chainNames are the ten categories and what has a chain besides.
+// chainNames returns the names of all chains: the ten categories and [recovery.EditFailed].
 func chainNames() []string {
 	var out []string
 	for _, c := range recovery.Categories() {
@@ -63,10 +62,10 @@ func chainNames() []string {
 
 func isCategory(name string) bool { return slices.Contains(chainNames(), name) }
 
-// With is the chains with an operator's changes. An entry whose name the chain
-// has changes that strategy: what the entry leaves out (a zero value) stays, and
-// what is risky stays risky. Any other entry is a strategy more. The error is
-// everything that is wrong, joined; each message begins with the key, as in c.
+// With returns the chains with an operator's changes applied. An entry with the name of an existing strategy
+// changes that strategy: zero values keep the old value, and a risky strategy stays risky. Any other entry adds
+// a strategy. The error joins all problems; each message begins with the key, such as
+// chains.file_not_found[0].name.
 func (c Chains) With(cfg Config) (Chains, error) {
 	var errs []error
 	out := maps.Clone(c)
@@ -101,7 +100,8 @@ func (c Chains) With(cfg Config) (Chains, error) {
 	return out, nil
 }
 
-// changed is a chain with entries that stand at a key, and what is wrong with them.
+// changed returns a chain with the entries applied, and the problems of the entries. key is the configuration
+// key of the entries.
 func changed(chain, entries []Strategy, key string) (out []Strategy, errs []error) {
 	out = slices.Clone(chain)
 	for i, s := range entries {
@@ -119,12 +119,12 @@ func changed(chain, entries []Strategy, key string) (out []Strategy, errs []erro
 		errs = append(errs, out[k].complete(at)...)
 	}
 	if len(out) > maxStrategies {
-		errs = append(errs, fmt.Errorf("%s: has more than %d strategies with those that it had", key, maxStrategies))
+		errs = append(errs, fmt.Errorf("%s: has more than %d strategies, including the built-in ones", key, maxStrategies))
 	}
 	return out, errs
 }
 
-// hint asks for the name that was probably meant, or says something else.
+// hint suggests the closest of the names, or returns otherwise if none is close.
 func hint(name string, names []string, otherwise string) string {
 	if near := trajectory.Nearest(name, names); near != "" {
 		return "did you mean " + near + "?"
@@ -132,7 +132,7 @@ func hint(name string, names []string, otherwise string) string {
 	return otherwise
 }
 
-// changed is the strategy with what an operator's entry says.
+// changed returns the strategy with an operator's entry applied.
 func (s Strategy) changed(by Strategy) Strategy {
 	s.Priority = cmp.Or(by.Priority, s.Priority)
 	s.Confidence = cmp.Or(by.Confidence, s.Confidence)
@@ -150,8 +150,8 @@ func (s Strategy) changed(by Strategy) Strategy {
 	return s
 }
 
-// Validate reports everything that is wrong with complete chains: each of the
-// ten categories has one, it ends with ask_user, and every strategy is complete.
+// Validate reports every problem of complete chains: each of the ten categories must have a chain, the chain
+// must end with ask_user, and every strategy must be complete.
 func (c Chains) Validate() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c)) {
@@ -176,16 +176,16 @@ func (c Chains) Validate() error {
 
 var strategyName = recovery.NewPattern(`^[a-z][a-z0-9_]{1,39}$`)
 
-// elevated are ways to run a command as another user. No step has them, whatever
-// the configuration permits: that is a person's decision.
+// elevated matches commands that run as another user. No step contains them, whatever the configuration permits,
+// because only a person may decide that.
 var elevated = recovery.NewPattern(`(?i)\b(?:sudo|doas|pkexec|gsudo|runas)\b|\bsu\s+(?:-|root\b)`)
 
-// dangerous are words for what installs, deletes or changes permissions.
+// dangerous matches words for installing, deleting and changing permissions.
 var dangerous = recovery.NewPattern(`(?i)\b(?:(?:un)?install(?:s|ed|ing)?|delet(?:e|es|ed|ing)|remov(?:e|es|ed|ing)|rm|rmdir|unlink|shred|` +
 	`truncate|mkfs|chmod|chown|chgrp|setfacl|icacls|takeown|kill|pkill|killall|reboot|shutdown)\b|` +
 	`\b(?:apt|apt-get|yum|dnf|apk|brew|pacman|choco|winget|pip3?|npm|pnpm|yarn|cargo|gem|go)\s+(?:add|get|i)\b|\bdd\s+if=|--force\b|\breset --hard\b|\bgit clean\b`)
 
-// check reports what is wrong with the parts that are given.
+// check reports the problems of the fields that are set.
 func (s Strategy) check(key string) (errs []error) {
 	add := func(part, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s.%s: %s", key, part, fmt.Sprintf(format, args...)))
@@ -209,7 +209,7 @@ func (s Strategy) check(key string) (errs []error) {
 	}
 	for i, name := range s.Does {
 		if recovery.DeedsOf(name) == 0 {
-			add(fmt.Sprintf("does[%d]", i), "%q is nothing that a person rules out: there are %s", short(name), strings.Join(recovery.DeedNames(), ", "))
+			add(fmt.Sprintf("does[%d]", i), "%q is not a known deed: there are %s", short(name), strings.Join(recovery.DeedNames(), ", "))
 		}
 	}
 	if len(s.Steps) > maxSteps {
@@ -238,8 +238,7 @@ func (s Strategy) check(key string) (errs []error) {
 	return errs
 }
 
-// complete reports what a strategy of a chain lacks, and what is wrong with a
-// chain's end.
+// complete reports missing fields of a strategy, and the problems of an ask_user strategy.
 func (s Strategy) complete(key string) (errs []error) {
 	if s.Confidence == 0 {
 		errs = append(errs, fmt.Errorf("%s.confidence: a new strategy needs one, above 0 and at most 1", key))

@@ -8,17 +8,17 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// Config says which notes are written, and changes the chains.
+// Config selects which notes are written and changes the chains.
 type Config struct {
-	// Confidence is how certain a failure must be, 0 to 1, for the model to be told.
+	// Confidence is the minimum confidence of a failure, 0 to 1, for a note about it.
 	Confidence float64 `yaml:"confidence"`
-	// Holdout is the share of sessions, 0 to 1, that get no note, to measure what notes do.
+	// Holdout is the share of sessions, 0 to 1, that get no notes, so that the effect of notes can be measured.
 	Holdout float64 `yaml:"holdout"`
 	// Risky permits strategies that install, delete or change permissions.
 	Risky bool `yaml:"risky"`
 	// Forbid names strategies that are never proposed.
 	Forbid []string `yaml:"forbid"`
-	// Remember has what persons rule out hold in later sessions of their credential, for 30 days.
+	// Remember applies what users forbid also to later sessions of the same credential, for 30 days.
 	Remember bool `yaml:"remember"`
 	// Chains changes chains, by category; see [Chains.With].
 	Chains map[string][]Strategy `yaml:"chains"`
@@ -27,8 +27,8 @@ type Config struct {
 // Defaults returns the configuration that applies when none is given.
 func Defaults() Config { return Config{Confidence: 0.9, Holdout: 0.02} }
 
-// Validate reports everything that is wrong, as one joined error; each message begins
-// with the key. What is wrong with Chains, [Chains.With] reports.
+// Validate reports every problem as one joined error; each message begins with the key. [Chains.With] validates
+// Chains.
 func (c Config) Validate() error {
 	var errs []error
 	if !(c.Confidence >= 0 && c.Confidence <= 1) {
@@ -48,5 +48,5 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// short bounds what a message quotes.
+// short limits the length of a value that an error message quotes.
 func short(s string) string { return trajectory.Shorten(s, 40) }

@@ -14,45 +14,45 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Bounds of what is searched for one note.
+// Limits of the search for facts for one note.
 const (
-	maxContent   = 16 << 10  // of the failing result, head and tail, in bytes
-	maxMessage   = 256 << 10 // larger messages are passed over
+	maxContent   = 16 << 10  // of the failing result (head and tail), in bytes
+	maxMessage   = 256 << 10 // of one message, in bytes; larger ones are skipped
 	maxDecoded   = 768 << 10 // of all messages together, in bytes
-	maxCalls     = 400       // calls that are looked at
-	maxChecked   = 40        // results that are looked at for trouble
+	maxCalls     = 400       // earlier calls that are read
+	maxChecked   = 40        // earlier results that are checked for signs of trouble
 	maxArguments = 64 << 10  // of one call, in bytes
 )
 
-// failureContext is a failure with the conversation around it, which it reads lazily. Only one
-// goroutine may use it.
+// failureContext is a failure with its conversation, which it reads lazily. It is not safe for concurrent use.
 type failureContext struct {
-	body    *transcript.Body
-	list    []transcript.Message
-	f       *recovery.ToolFailure
-	made    trajectory.Call         // the failing call
-	parts   []trajectory.Invocation // programs of its command line
-	args    gjson.Result            // its arguments, if they are a JSON object
-	content string
-	risky   bool
-	barred  recovery.Deeds // that a person or the instructions rule out
-	turn    int            // index of the failing turn's first message
-	decoded int            // bytes that were decoded so far
-	checked int
+	body        *transcript.Body
+	list        []transcript.Message
+	f           *recovery.ToolFailure
+	failingCall trajectory.Call         // the failing call
+	programs    []trajectory.Invocation // programs of the failing call's command line
+	args        gjson.Result            // arguments of the failing call, if they are a JSON object
+	content     string
+	risky       bool
+	barred      recovery.Deeds // deeds that the user or the instructions forbid
+	turn        int            // index of the failing turn's first message
+	decoded     int            // bytes decoded so far
+	checked     int
 
-	// What was found out, nil or absent before.
-	stage   *Stage
-	known   []trajectory.Tool // that the request offers, or the history shows
-	can     trajectory.Use    // of all of them
-	text    bool              // a text protocol: calls stand in the assistant's text
-	asked   bool              // known, can and text are there
-	memo    map[string]string
-	cd      *string
-	earlier []*call
-	answers map[int]*call
+	// Lazily computed values.
+	stage        *Stage
+	known        []trajectory.Tool // tools that the request offers or the history shows
+	allUses      trajectory.Use    // uses of all known tools
+	textProtocol bool              // text protocol: calls are part of the assistant's text
+	toolsRead    bool              // known, can and text are set
+	memo         map[string]string
+	workDir      *string
+	earlier      []*call
+	answers      map[int]*call
 }
 
-// newContext reads what is needed of a failure. Without one it only knows what the agent has.
+// newContext reads the failing result and the failing call. With a nil failure it only gives access to the
+// agent's tools.
 func (st *Stage) newContext(x *recovery.Exchange, f *recovery.ToolFailure) *failureContext {
 	b := x.Body
 	s := &failureContext{stage: st, barred: x.Barred, risky: st.cfg.Risky, body: b, list: b.Messages(), f: f, memo: map[string]string{}}
@@ -64,37 +64,37 @@ func (st *Stage) newContext(x *recovery.Exchange, f *recovery.ToolFailure) *fail
 	if f.Index >= 0 && f.Index < len(s.list) && s.list[f.Index].End-s.list[f.Index].Start <= 4*maxMessage {
 		s.content = trajectory.Ends(output(s.list[f.Index].Text()), maxContent/2, maxContent/2)
 	}
-	s.made = trajectory.Call{Tool: f.Tool, Arguments: f.Arguments}
-	s.parts = trajectory.Invocations(s.made.Line())
+	s.failingCall = trajectory.Call{Tool: f.Tool, Arguments: f.Arguments}
+	s.programs = trajectory.Invocations(s.failingCall.Line())
 	s.args = object(f.Arguments)
 	return s
 }
 
-// tools are those that the model may call, without what a person rules out.
+// tools returns the tools that the model may call, without uses that the user forbids.
 func (s *failureContext) tools() []trajectory.Tool {
-	if !s.asked && s.stage != nil {
-		s.asked = true
-		s.known, s.text = s.stage.offered(s.body, s.list)
-		s.bar()
+	if !s.toolsRead && s.stage != nil {
+		s.toolsRead = true
+		s.known, s.textProtocol = s.stage.offered(s.body, s.list)
+		s.removeBarred()
 		for _, t := range s.known {
-			s.can |= t.Uses
+			s.allUses |= t.Uses
 		}
-		if s.text {
-			s.can |= trajectory.UseShell
+		if s.textProtocol {
+			s.allUses |= trajectory.UseShell
 		}
 	}
 	return s.known
 }
 
-// uses are those of all tools.
+// uses returns the uses of all tools.
 func (s *failureContext) uses() trajectory.Use {
 	s.tools()
-	return s.can
+	return s.allUses
 }
 
-// offered is the tools that the model may call: those that the request offers,
-// or, where a history with calls comes without definitions, those that it
-// called. text reports a text protocol: no tools, and a shell behind the text.
+// offered returns the tools that the model may call: the tools that the request defines or, if a history with
+// calls has no definitions, the tools that it called. text reports a text protocol: no tools, but a shell that
+// runs the text.
 func (st *Stage) offered(b *transcript.Body, list []transcript.Message) (tools []trajectory.Tool, text bool) {
 	defer func() { trajectory.Observe(tools, list) }()
 	if defined := b.Tools(); len(defined) > 0 {
@@ -122,8 +122,8 @@ func (st *Stage) offered(b *transcript.Body, list []transcript.Message) (tools [
 	return tools, !native
 }
 
-// abilities are those of the tools that the request defines. Most requests define what
-// the one before did.
+// abilities returns the abilities of the tools that the request defines. It caches them because most requests
+// define the same tools as the one before.
 func (st *Stage) abilities(b *transcript.Body) []trajectory.Ability {
 	raw := b.ToolList()
 	key := maphash.Bytes(st.seed, raw)
@@ -136,32 +136,31 @@ func (st *Stage) abilities(b *transcript.Body) []trajectory.Ability {
 	return list
 }
 
-// onlyNamed is a tool of which only the name is known.
+// onlyNamed returns a tool without a definition.
 func onlyNamed(name string) trajectory.Tool {
 	t := transcript.Tool{Name: name}
 	return trajectory.Tool{Tool: t, Ability: trajectory.AbilityOf(t)}
 }
 
-// bar takes from the tools what a person rules out.
-func (s *failureContext) bar() {
+// removeBarred removes forbidden uses from the tools.
+func (s *failureContext) removeBarred() {
 	for deed, uses := range map[recovery.Deeds]trajectory.Use{recovery.Runs: trajectory.UseShell | trajectory.UseCode, recovery.Reaches: trajectory.UseFetch, recovery.Writes: trajectory.UseWrite} {
 		for i := range s.known {
 			if s.barred&deed != 0 {
 				s.known[i].Uses &^= uses
 			}
 		}
-		s.text = s.text && s.barred&recovery.Runs == 0
+		s.textProtocol = s.textProtocol && s.barred&recovery.Runs == 0
 	}
 }
 
-// working are the uses of tools that work on a computer, shells those that run what
-// they are given.
+// working are the uses of tools that work on a computer; shells are the uses of tools that run any command.
 const (
 	working = trajectory.UseShell | trajectory.UseCode | trajectory.UseRead | trajectory.UseList | trajectory.UseSearch | trajectory.UseWrite
 	shells  = trajectory.UseShell
 )
 
-// definition is the tool of that name; one that only the history shows has nothing else.
+// definition returns the tool with the name; a tool without a definition has only its name.
 func (s *failureContext) definition(name string) (trajectory.Tool, bool) {
 	if i := slices.IndexFunc(s.tools(), func(t trajectory.Tool) bool { return t.Name == name }); i >= 0 {
 		return s.tools()[i], true
@@ -169,14 +168,14 @@ func (s *failureContext) definition(name string) (trajectory.Tool, bool) {
 	return onlyNamed(name), false
 }
 
-// usedFor reports whether a tool of that name is for one of the uses.
+// usedFor reports whether the tool has one of the uses.
 func (s *failureContext) usedFor(name string, uses trajectory.Use) bool {
 	t, _ := s.definition(name)
 	return t.Uses&uses != 0
 }
 
-// toolFor is the first offered tool of the first use that has one, but for those
-// whose names have one of the words.
+// toolFor returns the first offered tool with the first use that any tool has. It skips tools whose names
+// contain one of the words in but.
 func (s *failureContext) toolFor(uses []trajectory.Use, but ...string) string {
 	for _, u := range uses {
 		for _, t := range s.tools() {
@@ -188,18 +187,18 @@ func (s *failureContext) toolFor(uses []trajectory.Use, but ...string) string {
 	return ""
 }
 
-// finder is an offered tool that finds files by name: one that searches text does not.
+// finder returns an offered tool that finds files by name; tools that search text do not count.
 func (s *failureContext) finder() string {
 	return s.toolFor([]trajectory.Use{trajectory.UseSearch, trajectory.UseShell, trajectory.UseList}, "grep", "rg", "ripgrep", "ack", "text", "content", "semantic", "codebase", "regex", "symbol")
 }
 
-// writer is an offered tool that makes files where a shell can run them: none of a service
-// that keeps documents.
+// writer returns an offered tool that writes files where a shell can run them; tools of document services do not
+// count.
 func (s *failureContext) writer() string {
 	return s.toolFor([]trajectory.Use{trajectory.UseWrite, trajectory.UseShell, trajectory.UseCode}, "edit", "replace", "insert", "append", "multiedit", "mcp", "doc", "note", "page")
 }
 
-// object reads arguments that are a JSON object, bounded.
+// object parses arguments that are a JSON object of limited size; it returns the zero result for anything else.
 func object(arguments string) gjson.Result {
 	arguments = strings.TrimSpace(arguments)
 	if len(arguments) > maxArguments || !strings.HasPrefix(arguments, "{") || transcript.Valid([]byte(arguments), 32) != nil {
@@ -208,7 +207,7 @@ func object(arguments string) gjson.Result {
 	return gjson.Parse(arguments)
 }
 
-// text is the first text among the named members of an object.
+// text returns the first string among the named members of an object.
 func text(o gjson.Result, names ...string) string {
 	for _, name := range names {
 		if v := o.Get(name); v.Type == gjson.String {
@@ -218,15 +217,14 @@ func text(o gjson.Result, names ...string) string {
 	return ""
 }
 
-// output is what a tool printed, without the object that some put it in.
+// output returns what a tool printed, without the JSON envelope that some agents add.
 func output(content string) string {
 	e, _ := trajectory.ReadEnvelope(content)
 	return cmp.Or(e.Output, e.Errors, content)
 }
 
-// results calls yield with the text of messages in which tools and people
-// speak, the newest first, until it returns false. With a needle only those
-// whose bytes have it.
+// results calls yield with the text of messages from tools and users, newest first, until yield returns false.
+// It skips messages whose bytes do not contain needle.
 func (s *failureContext) results(needle string, yield func(i int, text string) bool) {
 	find := []byte(needle)
 	for i := len(s.list) - 1; i >= 0 && s.decoded < maxDecoded; i-- {
@@ -242,24 +240,24 @@ func (s *failureContext) results(needle string, yield func(i int, text string) b
 	}
 }
 
-// call is an earlier call of the agent that was answered.
+// call is an earlier call that has a result.
 type call struct {
 	trajectory.Call
-	at, answer int // messages
+	at, answer int // message indexes
 }
 
-// steps are the answered calls before the failing turn, the newest turn first, bounded.
-func (s *failureContext) steps() []*call {
+// earlierCalls returns the answered calls before the failing turn, newest turn first, up to a limit.
+func (s *failureContext) earlierCalls() []*call {
 	if s.answers != nil {
 		return s.earlier
 	}
 	s.answers = map[int]*call{}
-	s.tools() // says whether calls stand in the text
+	s.tools() // sets s.text
 	h, read := trajectory.NewHistory(s.body), 0
 	t, ok := trajectory.TurnBefore(s.list, s.turn)
 	for ; ok && len(s.earlier) < maxCalls && read < maxDecoded; t, ok = trajectory.TurnBefore(s.list, t.Start) {
 		size := s.list[t.Answered-1].End - s.list[t.Start].Start
-		if s.text && t.Answered < t.End {
+		if s.textProtocol && t.Answered < t.End {
 			size = s.list[t.Answered].End - s.list[t.Start].Start
 		}
 		if size > maxMessage {
@@ -276,12 +274,12 @@ func (s *failureContext) steps() []*call {
 	return s.earlier
 }
 
-// trouble is what a result of a failed call has, roughly: it only keeps a
-// command from being called one that worked.
+// trouble roughly matches results of failed calls. It only keeps such a command from being named as one that
+// worked.
 var trouble = recovery.NewPattern(`(?i)error|fail|denied|not found|no such|cannot|can't|traceback|timed out|refused|not permitted|` +
 	`unknown|invalid|unable|exit(?:ed)?(?: with)? code:? *[1-9]|returncode>[1-9]|(?:exit_code|returncode)": *[1-9]`)
 
-// worked reports whether a call was answered without any sign of trouble.
+// worked reports whether the result of a call shows no sign of trouble.
 func (s *failureContext) worked(c *call) bool {
 	if s.checked >= maxChecked {
 		return false
@@ -291,15 +289,15 @@ func (s *failureContext) worked(c *call) bool {
 	return m.End-m.Start <= maxMessage && !trouble.MatchString(trajectory.Ends(m.Text(), 400, 600))
 }
 
-// permitted reports whether a command may be named as a step: none that runs as
-// another user or shows a secret, and a risky one only where that is allowed.
+// permitted reports whether a note may name a command as a step: the command must not run as another user or
+// show a secret, and a risky one needs the configuration's permission.
 func (s *failureContext) permitted(command string) bool {
 	return s.barred&trajectory.DeedsOfLine(command) == 0 && !elevated.MatchString(command) && !secret.MatchString(command) && (s.risky || !dangerous.MatchString(command))
 }
 
 var secret = recovery.NewPattern(`(?i)authorization|token|passw(?:or)?d|secret|api[-_]?key|bearer|credential|x-auth|:@`)
 
-// hasWord reports whether a text has a word, with something else on both sides.
+// hasWord reports whether a text contains a word between word boundaries.
 func hasWord(text, word string) bool { return trajectory.HasWord(text, word, isWord) }
 
 func isWord(c byte) bool {

@@ -7,27 +7,27 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// fact is something about a failure that its result does not say. The zero fact is none.
+// fact is something about a failure that its result does not show. The zero value means that there is none.
 type fact struct {
-	say  string // what is known, in one or two sentences
-	call string // the very call to make, in words; empty where there is none
-	done bool   // it was said in each of its forms
+	say  string // the fact, in one or two sentences
+	call string // the exact call to make, in words; empty if there is none
+	done bool   // every form of the fact was already given
 
-	general bool // as the finder's
+	general bool // copied from the finder
 }
 
-// A finder finds one fact. It looks at a failure of its chains, at any if there are none,
-// and takes a cause only from the result's own words. What recorded sessions show to be
-// wrong more often than once in twenty is no fact, and taken out.
+// A finder finds one fact. It looks at failures of its chains, or at any failure if it lists none, and reads a
+// cause only from the result's own words. A finder that is wrong in more than one of twenty recorded cases is
+// removed.
 type finder struct {
 	name string
 	of   []string
 	find func(*failureContext) fact
-	// general facts are the same for each failure of their kind: they are said once.
+	// general facts are the same for every failure of their kind, so each is given only once.
 	general bool
 }
 
-// finders are tried in this order; the first fact counts.
+// finders are tried in this order; the first fact is used.
 var finders = [...]finder{
 	{"prose", []string{command, syntax}, (*failureContext).prose, false},
 	{"blank", []string{command, missingFile}, (*failureContext).missingBlank, true},
@@ -56,7 +56,7 @@ var finders = [...]finder{
 	{"names-in-database", nil, (*failureContext).inDatabase, true},
 }
 
-// Names of chains, short.
+// Short names of chains.
 const (
 	command     = string(recovery.CommandNotFound)
 	missingFile = string(recovery.FileNotFound)
@@ -66,8 +66,8 @@ const (
 	other       = string(recovery.CategoryNone)
 )
 
-// fact is what is known of the failure, and the name of what found it. Nothing that a
-// person ruled out is named.
+// fact returns the first fact about the failure and the finder's name. It never names anything that the user
+// forbids.
 func (s *failureContext) fact(l *recovery.Ladder) (fact, string) {
 	chain := s.f.Chain()
 	for _, f := range finders {
@@ -78,7 +78,7 @@ func (s *failureContext) fact(l *recovery.Ladder) (fact, string) {
 		if got.say == "" {
 			continue
 		}
-		if got.general = f.general; f.general { // it was said of another one
+		if got.general = f.general; f.general { // an earlier failure may have brought the same fact
 			if l.Rung < recovery.RungAgain && l.Met > 0 {
 				got.say = ""
 			}
@@ -92,12 +92,12 @@ func (s *failureContext) fact(l *recovery.Ladder) (fact, string) {
 	return fact{}, ""
 }
 
-// first is what a note has of the fact at its first time: what is known and what to do, since
-// small models do not conclude the one from the other.
+// first returns the text for the first note: the fact and the call, because small models do not derive one from
+// the other.
 func (f fact) first() string { return strings.TrimSpace(f.say + " " + f.call) }
 
-// firm is what a firm note has of the fact: the call alone, as a small model repeats the
-// wrong name where it is quoted once more.
+// firm returns the text for a firm note: only the call, because a small model repeats a wrong name that is
+// quoted again.
 func (f fact) firm() string {
 	if f.call == "" {
 		return f.say
@@ -105,7 +105,7 @@ func (f fact) firm() string {
 	return "Do this next: " + strings.ToLower(f.call[:1]) + f.call[1:]
 }
 
-// run is the call of a command in words, "" where it may not be named.
+// run words the call of a command, or returns "" if the note may not name it.
 func (s *failureContext) run(line string) string {
 	if line == "" || len(line) > maxQuoted || strings.Contains(line, "\n") || s.uses()&shells == 0 || !s.permitted(line) {
 		return ""
@@ -113,8 +113,8 @@ func (s *failureContext) run(line string) string {
 	return "Run " + quoted(line) + "."
 }
 
-// commanded is a fact with a command: the call to make, or a part of what is said where it
-// may not be named so.
+// commanded returns a fact with a command: as the call to make, or as part of the statement if the command may
+// not be named as a step.
 func (s *failureContext) commanded(say, line, otherwise string) fact {
 	if call := s.run(line); call != "" {
 		return fact{say: say + ".", call: call}
@@ -122,9 +122,9 @@ func (s *failureContext) commanded(say, line, otherwise string) fact {
 	return fact{say: say + ": " + otherwise + "."}
 }
 
-// says is the first group of a pattern in the failure's line, else in its content; all
-// that matches where there is no group.
-func (s *failureContext) says(p *recovery.Pattern) string {
+// firstMatch returns the first non-empty group that the pattern matches in the failure's line, or else in its content;
+// without groups it returns the whole match.
+func (s *failureContext) firstMatch(p *recovery.Pattern) string {
 	for _, text := range [...]string{s.f.Line, s.content} {
 		if m := p.FindStringSubmatch(text); m != nil {
 			for _, g := range m[1:] {
@@ -138,8 +138,8 @@ func (s *failureContext) says(p *recovery.Pattern) string {
 	return ""
 }
 
-// missed reports whether an earlier result says that a program is not here.
-func (s *failureContext) missed(program string) bool {
+// reportedMissing reports whether an earlier result says that a program is not installed.
+func (s *failureContext) reportedMissing(program string) bool {
 	missing := false
 	s.results(program, func(_ int, text string) bool {
 		for line := range strings.Lines(text) {

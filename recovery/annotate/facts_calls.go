@@ -11,20 +11,20 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// toolInMessage finds the name that is no tool.
+// toolInMessage finds the name of the unknown tool in a message.
 var toolInMessage = recovery.NewPattern(`(?i)(?:tool|function)(?: name)?:?\s+['"‘\x60]?([\w.:/-]{2,100})['"’\x60]?`)
 
-// unavailable is such a name as the one certain form has it.
+// unavailable finds that name in the one form that is certain.
 var unavailable = recovery.NewPattern(`unavailable tool '([\w.:/-]{2,100})'`)
 
-// wrongTool is the name that is no tool: the call's, else the message's.
+// wrongTool returns the name that is not a tool: the call's, or else the message's.
 func (s *failureContext) wrongTool() string {
 	for _, m := range unavailable.FindAllStringSubmatch(s.f.Line, 1) {
-		if strings.Contains(s.f.Arguments, m[1]) { // some agents call another in its place
+		if strings.Contains(s.f.Arguments, m[1]) { // some agents call another tool instead
 			return m[1]
 		}
 	}
-	if t, ok := s.definition(s.f.Tool); s.f.Tool != "" && (!ok || t.Raw == nil) { // or only known because it was called
+	if t, ok := s.definition(s.f.Tool); s.f.Tool != "" && (!ok || t.Raw == nil) { // or known only because it was called
 		return s.f.Tool
 	}
 	for _, m := range toolInMessage.FindAllStringSubmatch(s.f.Line, 4) {
@@ -35,14 +35,14 @@ func (s *failureContext) wrongTool() string {
 	return s.f.Tool
 }
 
-// flaw is what of a call does not fit the tool's own definition.
+// flaw is a mismatch between a call and the tool's definition.
 type flaw struct {
 	param, text string
 	unknown     bool // the definition has no such parameter
 }
 
-// flaws compares the failing call with the definition of its tool: missing and
-// unknown parameters, types, allowed values; only the outermost level.
+// flaws compares the failing call with the definition of its tool: missing and unknown parameters, types and
+// allowed values, on the top level only.
 func (s *failureContext) flaws() (out []flaw) {
 	def, _ := s.definition(s.f.Tool)
 	params := def.Params
@@ -101,7 +101,7 @@ func (s *failureContext) flaws() (out []flaw) {
 	return out
 }
 
-// types are the JSON types that a schema allows, nil for any.
+// types returns the JSON types that a schema allows; nil means any.
 func types(schema gjson.Result) (out []string) {
 	for _, v := range schema.Get("type").Array() {
 		out = append(out, v.String())
@@ -109,7 +109,7 @@ func types(schema gjson.Result) (out []string) {
 	return out[:min(len(out), 8)]
 }
 
-// fits reports whether a value is of a JSON type; an unknown type fits all.
+// fits reports whether a value has a JSON type; every value fits an unknown type.
 func fits(v gjson.Result, want string) bool {
 	switch want {
 	case "integer":
@@ -136,8 +136,7 @@ func typeOf(v gjson.Result) string {
 	return "a " + strings.ToLower(v.Type.String())
 }
 
-// schemaFlaw is what of the failing call does not fit the definition, where the message is
-// about it.
+// schemaFlaw returns the first flaw of the failing call that the error message is about.
 func (s *failureContext) schemaFlaw() fact {
 	if s.runs() {
 		return fact{}
@@ -147,37 +146,37 @@ func (s *failureContext) schemaFlaw() fact {
 			say := strings.ToUpper(f.text[:1]) + f.text[1:] + "."
 			call := ""
 			if f.param != "" {
-				call = "Make the same call with " + quoted(f.param) + s.declared(f.param) + "."
+				call = "Make the same call with " + quoted(f.param) + s.typeHint(f.param) + "."
 			}
 			return fact{say: say, call: call}
 		}
 	}
-	// One that is required only together with another one.
-	lacking := s.declares(func(p trajectory.Parameter) bool {
+	// A parameter that is required only together with another one.
+	lacking := s.findParameter(func(p trajectory.Parameter) bool {
 		return hasWord(s.f.Line, p.Name) && lackingWords.MatchString(s.f.Line) && !s.args.Get(gjson.Escape(p.Name)).Exists()
 	})
 	if lacking.Name == "" {
 		return fact{}
 	}
 	name := quoted(lacking.Name)
-	return fact{say: "The call has no " + name + ".", call: "Make the same call with " + name + s.declared(lacking.Name) + "."}
+	return fact{say: "The call has no " + name + ".", call: "Make the same call with " + name + s.typeHint(lacking.Name) + "."}
 }
 
-// lackingWords is what messages say of what is not there.
+// lackingWords matches messages about something missing.
 var lackingWords = recovery.NewPattern(`(?i)\b(?:required|missing|must (?:be )?(?:provided?|specified|given)|not (?:provided|specified))\b`)
 
-// declared is what the definition says of a parameter, in brackets.
-func (s *failureContext) declared(name string) string {
-	p := s.declares(func(p trajectory.Parameter) bool { return p.Name == name })
+// typeHint returns the typeHint types of a parameter in parentheses, or "".
+func (s *failureContext) typeHint(name string) string {
+	p := s.findParameter(func(p trajectory.Parameter) bool { return p.Name == name })
 	if want := types(gjson.Parse(p.Schema)); len(want) > 0 {
 		return " (" + strings.Join(want, " or ") + ")"
 	}
 	return ""
 }
 
-// declares is the first parameter of the failing tool's definition that is as asked, the
-// zero one if none is.
-func (s *failureContext) declares(as func(trajectory.Parameter) bool) (p trajectory.Parameter) {
+// findParameter returns the first parameter of the failing tool's definition for which as returns true, or the zero
+// value.
+func (s *failureContext) findParameter(as func(trajectory.Parameter) bool) (p trajectory.Parameter) {
 	def, _ := s.definition(s.f.Tool)
 	if i := slices.IndexFunc(def.Params, as); i >= 0 {
 		p = def.Params[i]
@@ -185,21 +184,20 @@ func (s *failureContext) declares(as func(trajectory.Parameter) bool) (p traject
 	return p
 }
 
-// runs reports whether the failing tool runs commands or code, so that its message is
-// about those and not about the call.
+// runs reports whether the failing tool runs commands or code, so that its error message is about those and not
+// about the call.
 func (s *failureContext) runs() bool {
-	return s.made.Line() != "" || s.usedFor(s.f.Tool, trajectory.UseShell|trajectory.UseCode)
+	return s.failingCall.Line() != "" || s.usedFor(s.f.Tool, trajectory.UseShell|trajectory.UseCode)
 }
 
-// browsing are the words of tools that look through files, whatever they are called.
+// browsing and ofFiles are words in the names of tools that look through files.
 var (
 	browsing = []string{"browser", "browse", "explorer", "explore", "navigator", "viewer"}
 	ofFiles  = []string{"repo", "repository", "file", "files", "dir", "directory", "folder", "code", "codebase", "workspace", "project"}
 )
 
-// nearestTool is the offered tool that a name which is none was meant to be: the same in
-// another spelling, a name with its words, or those that are for the same. A shell does
-// for all that works on files.
+// nearestTool returns the offered tool that an unknown name probably means: the same name in another spelling, a
+// name with the same words, or tools with the same use. A shell covers everything that works on files.
 func (s *failureContext) nearestTool() fact {
 	wrong := s.wrongTool()
 	names := s.others(wrong)
@@ -211,7 +209,7 @@ func (s *failureContext) nearestTool() fact {
 		best = s.similarTool(wrong, names)
 	}
 	if best != "" {
-		return fact{say: "There is no tool " + quoted(wrong) + "; " + quoted(best) + " is there.", call: "Call " + quoted(best) + " instead" + s.needed(best) + "."}
+		return fact{say: "There is no tool " + quoted(wrong) + "; " + quoted(best) + " is there.", call: "Call " + quoted(best) + " instead" + s.requiredParameters(best) + "."}
 	}
 	uses := trajectory.UsesOf(transcript.Tool{Name: wrong})
 	if words := trajectory.NameWords(wrong); trajectory.AnyOf(words, browsing) && trajectory.AnyOf(words, ofFiles) {
@@ -237,14 +235,14 @@ func (s *failureContext) nearestTool() fact {
 	}
 	switch {
 	case len(same) > 0:
-		return fact{say: "There is no tool " + quoted(wrong) + "; " + listed(same, 3, "and") + " can do that.", call: "Call " + quoted(same[0]) + " instead" + s.needed(same[0]) + "."}
+		return fact{say: "There is no tool " + quoted(wrong) + "; " + listed(same, 3, "and") + " can do that.", call: "Call " + quoted(same[0]) + " instead" + s.requiredParameters(same[0]) + "."}
 	case len(names) <= maxNamed:
 		return fact{say: "There is no tool " + quoted(wrong) + "; there are " + listed(names, maxNamed, "and") + "."}
 	}
 	return fact{}
 }
 
-// others are the names of the tools but for one.
+// others returns the names of all tools except one.
 func (s *failureContext) others(but string) (names []string) {
 	for _, t := range s.tools() {
 		if t.Name != "" && t.Name != but {
@@ -275,8 +273,8 @@ func (s *failureContext) similarTool(wrong string, names []string) (found string
 	return found
 }
 
-// needed are the parameters that a tool must get, in words.
-func (s *failureContext) needed(name string) string {
+// requiredParameters words the required parameters of a tool.
+func (s *failureContext) requiredParameters(name string) string {
 	def, _ := s.definition(name)
 	var list []string
 	for _, p := range def.Params {
@@ -290,5 +288,5 @@ func (s *failureContext) needed(name string) string {
 	return " with " + listed(list, 6, "and")
 }
 
-// maxNamed is how many tools are named.
+// maxNamed limits how many tools a note names.
 const maxNamed = 9

@@ -12,15 +12,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// isPath tells the bytes that a path is made of, as far as one can tell where
-// it begins and ends in a text.
+// isPath reports whether a byte can be part of a path. Paths in free text have no exact boundaries, so this is
+// an approximation.
 func isPath(c byte) bool {
 	return isWord(c) || c >= 0x80 || c == '/' || c == '.' || c == '+' || c == '@' || c == '~' || c == '\\'
 }
 
-// pathAround is the path around text[at:end], without what a sentence or a diff
-// puts around it. A line that is a path as a whole, as listings print them, may
-// have spaces in it.
+// pathAround returns the path around text[at:end], without punctuation of a sentence or a diff. If the whole
+// line is a path, as in a listing, the path may contain spaces.
 func pathAround(text string, at, end int) string {
 	line := lineAt(text, at)
 	if strings.HasSuffix(text[:end], line) && spaced.MatchString(line) {
@@ -41,17 +40,16 @@ func pathAround(text string, at, end int) string {
 	return trimmed(text[at:end])
 }
 
-// spaced is a line that is one path with spaces: it begins like a path, and no
-// word in it begins another.
+// spaced matches a line that is one path with spaces: it begins like a path, and no word in it begins another
+// path.
 var spaced = recovery.NewPattern(`^(?:\.{1,2}/|/|~/|[A-Za-z]:\\)[^\s:;|<>*?"']*(?: [^\s/:;|<>*?"'-][^\s:;|<>*?"']*)+$`)
 
-// partial reports whether text[at:end] is only a part of a path that a shell
-// puts together, or that a pattern matches.
+// partial reports whether text[at:end] is only a part of a path that a shell expands or a pattern matches.
 func partial(text string, at, end int) bool {
 	return at < end && text[at] == '/' && at > 0 && strings.IndexByte(")}]$*%", text[at-1]) >= 0 || at > 0 && text[at-1] == '$' || end < len(text) && strings.IndexByte("*$[{", text[end]) >= 0
 }
 
-// trimmed is a path without the full stops of a sentence and slashes behind it.
+// trimmed returns a path without a sentence's full stops and trailing slashes.
 func trimmed(t string) string {
 	if t = strings.TrimRight(t, "."); len(t) > 1 {
 		return strings.TrimRight(t, `/\`)
@@ -59,31 +57,31 @@ func trimmed(t string) string {
 	return t
 }
 
-// base is the last element of a path of either system.
+// base returns the last element of a Unix or Windows path.
 func base(p string) string { return p[strings.LastIndexAny(p, `/\`)+1:] }
 
-// lineAt is the line of text that holds position i.
+// lineAt returns the line of text at position i.
 func lineAt(text string, i int) string {
 	line, _, _ := strings.Cut(text[strings.LastIndexByte(text[:i], '\n')+1:], "\n")
 	return line
 }
 
-// matched is the form in which searches print what they found: path:line.
+// matched matches a search result: path:line.
 var matched = recovery.NewPattern(`^[^\s:]{1,300}:\d+[:\s]`)
 
-// absent is what lines say of things that are not there.
+// absent matches statements that something is missing.
 var absent = recovery.NewPattern(`(?i)no such|not found|cannot |can't |could not|does(?: not|n't) exist|enoent|not a directory|is missing|deleted|removed|unable to`)
 
-// denies reports whether a line says that what it names is not there.
+// denies reports whether a line says that the thing it names is missing.
 func denies(line string) bool {
-	return !matched.MatchString(line) && absent.MatchString(line[:min(len(line), 400)]) // what follows a match is the file's own text
+	return !matched.MatchString(line) && absent.MatchString(line[:min(len(line), 400)]) // a search result quotes the file's own text
 }
 
 func absolute(p string) bool {
 	return strings.HasPrefix(p, "/") || strings.HasPrefix(p, "~") || strings.HasPrefix(p, `\\`) || len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/')
 }
 
-// join puts a relative path below a directory; either may be empty.
+// join joins a relative path to a directory; either may be empty.
 func join(dir, p string) string {
 	switch {
 	case dir == "" || absolute(p):
@@ -101,15 +99,15 @@ func clean(p string) string {
 	return path.Clean(p)
 }
 
-// where is what a call tells about the paths in its result.
-type where struct {
-	cd      string // directory that the command changed to
-	dir     string // directory that is listed
-	listing bool   // the result names what exists
-	heads   bool   // directories stand as heads above their names, as ls -R prints them
+// pathContext is what a call says about the paths in its result.
+type pathContext struct {
+	cd      string // the directory that the command changes to
+	dir     string // the directory that it lists
+	listing bool   // the result names existing files
+	heads   bool   // directories are headings above their files, as in the output of ls -R
 }
 
-// listers are programs whose output names files that exist.
+// listers are programs whose output names existing files.
 var listers = map[string]bool{"ls": true, "find": true, "fd": true, "tree": true, "rg": true, "grep": true, "ag": true, "git": true, "dir": true, "locate": true,
 	"get-childitem": true, "gci": true, "find_file": true, "search_dir": true, "du": true, "stat": true, "realpath": true, "readlink": true, "exa": true, "eza": true}
 
@@ -126,9 +124,9 @@ func (s *failureContext) lists(c *call) bool {
 	return false
 }
 
-// whereOf reads the call that message i answers.
-func (s *failureContext) whereOf(i int) (w where) {
-	s.steps()
+// pathContextOf reads the call whose result is message i.
+func (s *failureContext) pathContextOf(i int) (w pathContext) {
+	s.earlierCalls()
 	c := s.answers[i]
 	if c == nil {
 		return w
@@ -154,9 +152,9 @@ func (s *failureContext) whereOf(i int) (w where) {
 	return w
 }
 
-// resolved is a path that a message printed, as it is seen from the working
-// directory; ok is false for a bare name in a text that lists nothing.
-func (w where) resolved(t string) (full string, ok bool) {
+// resolved returns a printed path relative to the working directory; ok is false for a bare name in output that
+// is not a listing.
+func (w pathContext) resolved(t string) (full string, ok bool) {
 	if absolute(t) {
 		return t, true
 	}
@@ -170,9 +168,9 @@ func (w where) resolved(t string) (full string, ok bool) {
 	return join(w.cd, t), true
 }
 
-// nested is the path of a name at text[at:] in a listing with the directory above it, as
-// ls -R and PowerShell print it.
-func (w where) nested(text string, at int, name string) string {
+// nested returns the path of a name at text[at:] in a listing, with the directory heading above it, as ls -R and
+// PowerShell print it.
+func (w pathContext) nested(text string, at int, name string) string {
 	if !w.listing || strings.ContainsAny(name, `/\\`) {
 		return name
 	}
@@ -192,19 +190,18 @@ func (w where) nested(text string, at int, name string) string {
 	return name
 }
 
-// maxAbove bounds the lines that are read upwards for a name's directory.
+// maxAbove limits how many lines nested reads upwards.
 const maxAbove = 400
 
-// mentions calls yield with the paths of that last element that earlier results
-// printed, and that earlier successful calls used, until it returns false. The
-// newest come first.
+// mentions calls yield, until it returns false, with paths whose last element is name: first those that earlier
+// results printed, then those that earlier successful calls used, each newest first.
 func (s *failureContext) mentions(name string, yield func(full string, listed, searched bool) bool) {
 	if len(name) < 2 || len(name) > 200 || strings.ContainsAny(name, "*?[]{}$\"'\\\n") {
 		return
 	}
 	more := true
 	s.results(name, func(i int, text string) bool {
-		w := s.whereOf(i)
+		w := s.pathContextOf(i)
 		c := s.answers[i]
 		searched := c != nil && w.listing && strings.Contains(c.Arguments, strings.TrimSuffix(name, path.Ext(name)))
 		for from, n := 0, 0; more && n < 64; n++ {
@@ -227,7 +224,7 @@ func (s *failureContext) mentions(name string, yield func(full string, listed, s
 		}
 		return more
 	})
-	for _, c := range s.steps() {
+	for _, c := range s.earlierCalls() {
 		if !more {
 			return
 		}
@@ -238,20 +235,20 @@ func (s *failureContext) mentions(name string, yield func(full string, listed, s
 	}
 }
 
-// directories are the ways in which agents state the working directory.
+// directories matches statements of the working directory.
 var directories = recovery.NewPattern(`(?i)(?:(?:current |primary )?working directory(?: is)?:?|current directory:|<cwd>|"cwd": ?|\bcwd: ) *[('"\x60]?((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})`)
 
-// cwd is the working directory, "" if nobody states it.
+// cwd returns the working directory, or "" if nothing states it.
 func (s *failureContext) cwd() string {
-	if s.cd == nil {
+	if s.workDir == nil {
 		found := s.findDirectory()
-		s.cd = &found
+		s.workDir = &found
 	}
-	return *s.cd
+	return *s.workDir
 }
 
-// findDirectory looks for the working directory: in the call, in the newest statement of a
-// result or the instructions, in what pwd printed, and at the conversation's beginning.
+// findDirectory looks for the working directory in the call, then in the newest results and messages, in the
+// output of pwd, and in the first messages.
 func (s *failureContext) findDirectory() string {
 	if given := text(s.args, "workdir", "cwd", "Cwd", "directory"); absolute(given) {
 		return given
@@ -261,11 +258,11 @@ func (s *failureContext) findDirectory() string {
 		newest = append(newest, i)
 	}
 	for _, i := range newest {
-		if found := directoryIn(trajectory.Ends(s.said(i), 600, 600)); found != "" {
+		if found := directoryIn(trajectory.Ends(s.messageText(i), 600, 600)); found != "" {
 			return found
 		}
 	}
-	for _, c := range s.steps() {
+	for _, c := range s.earlierCalls() {
 		if strings.TrimSpace(c.Line()) != "pwd" || !s.worked(c) {
 			continue
 		}
@@ -275,22 +272,22 @@ func (s *failureContext) findDirectory() string {
 		}
 	}
 	for i := range 4 {
-		if found := directoryIn(s.said(i)); found != "" {
+		if found := directoryIn(s.messageText(i)); found != "" {
 			return found
 		}
 	}
 	return ""
 }
 
-// said is the text of a message that is none of the model's, "" where it is too large.
-func (s *failureContext) said(i int) string {
+// messageText returns the text of a message that is not the assistant's, or "" if the message is too large.
+func (s *failureContext) messageText(i int) string {
 	if i < 0 || i >= len(s.list) || s.list[i].Role == transcript.RoleAssistant || s.list[i].End-s.list[i].Start > maxMessage {
 		return ""
 	}
 	return s.list[i].Text()
 }
 
-// directoryIn is the working directory that a text states last.
+// directoryIn returns the last working directory that a text states.
 func directoryIn(text string) string {
 	if !strings.Contains(text, "irectory") && !strings.Contains(text, "cwd") {
 		return ""
@@ -302,21 +299,21 @@ func directoryIn(text string) string {
 	return trimmed(all[len(all)-1][1])
 }
 
-// inQuotes is what a message puts between quotes; an apostrophe opens none.
+// inQuotes matches quoted text; an apostrophe inside a word opens no quotation.
 var inQuotes = recovery.NewPattern(`(?:^|[^\pL\d])(?:'([^'\n]{1,300})'|"([^"\n]{1,300})"|‘([^’\n]{1,300})’|\x60([^\x60'\n]{1,300})[\x60'])`)
 
-// beforeColon is what programs say is missing, in front of what the system says.
+// beforeColon matches the name that a program prints before the system's error text.
 var beforeColon = recovery.NewPattern(`([^\s'"‘’\x60:,()]{2,300}): (?:[Nn]o such file|[Pp]ermission denied|[Nn]o space left)`)
 
-// failedPath is the path that the failure is about: what the call gives, or what the
-// message names; "" if neither does.
+// failedPath returns the path that the failure is about: from the call or from the message; "" if neither has
+// one.
 func (s *failureContext) failedPath() string {
 	if s.f.Category != recovery.FileNotFound && s.f.Category != recovery.PermissionDenied && s.f.Category != recovery.DiskFull {
 		return ""
 	}
 	line := shellHead.ReplaceAllString(s.f.Line, "")
 	p := ""
-	if s.made.Line() == "" {
+	if s.failingCall.Line() == "" {
 		p = trajectory.PathIn(s.f.Arguments)
 	} else if m := beforeColon.FindStringSubmatch(line); m != nil {
 		p = m[1]
@@ -326,7 +323,7 @@ func (s *failureContext) failedPath() string {
 			p = given
 		}
 	}
-	for _, v := range s.parts {
+	for _, v := range s.programs {
 		for _, w := range append(v.Operands(), v.Targets...) {
 			if hasWord(line, w) && len(w) > len(p) && (p == "" || strings.HasSuffix(w, p)) && strings.ContainsAny(w, `/\\.`) {
 				p = w
@@ -342,7 +339,7 @@ func (s *failureContext) failedPath() string {
 	return p
 }
 
-// plainPath is what in a line looks like a path.
+// plainPath returns the first word of a line that looks like a path.
 func plainPath(line string) string {
 	for i := 0; i < len(line); i++ {
 		if !isPath(line[i]) {
@@ -359,10 +356,10 @@ func plainPath(line string) string {
 	return ""
 }
 
-// start is the directory from which the failing call's relative paths were meant.
-func (s *failureContext) start() string {
+// startDir returns the directory to which the failing call's relative paths refer.
+func (s *failureContext) startDir() string {
 	dir := ""
-	for _, v := range s.parts {
+	for _, v := range s.programs {
 		if args := v.Operands(); v.Program == "cd" && len(args) == 1 && args[0] != s.failedPath() {
 			dir = join(dir, args[0])
 		}
@@ -370,23 +367,22 @@ func (s *failureContext) start() string {
 	return join(s.cwd(), dir)
 }
 
-// foundPath is where the missing file is, as an earlier result printed it: it has the name,
-// in whatever capitals, and was searched for, or listed where the call has no directory, or
-// its directory has the name as well; it is
-// the only one, and below the same root.
+// foundPath returns the place of a missing file that an earlier result printed. The name must be equal except
+// for case. The result must come from a search for it, or from a listing if the call gives no directory, or the
+// parent directory must match too. The place must be the only one and below the same root.
 func (s *failureContext) foundPath() fact {
 	want := s.failedPath()
 	name := base(trimmed(want))
-	if len(name) < 3 || slices.ContainsFunc(s.parts, func(v trajectory.Invocation) bool { return slices.Contains(v.Targets, want) }) {
+	if len(name) < 3 || slices.ContainsFunc(s.programs, func(v trajectory.Invocation) bool { return slices.Contains(v.Targets, want) }) {
 		return fact{}
 	}
-	wanted, found := join(s.start(), want), []string(nil)
+	wanted, found := join(s.startDir(), want), []string(nil)
 	s.mentions(name, func(full string, listed, searched bool) bool {
 		full = clean(full)
 		at := join(s.cwd(), full)
 		alike := searched || common(full, want) > 1 || listed && !strings.ContainsAny(want, `/\`)
 		if strings.Contains(full, `\`) != strings.Contains(want, `\`) || !strings.ContainsAny(full, `/\`) {
-			return true // of another system, or no more than the name
+			return true // a path of another system, or only the name
 		}
 		if at == wanted || full == clean(want) || !alike || absolute(want) && absolute(full) && !sameRoot(full, want) {
 			return true
@@ -405,7 +401,7 @@ func (s *failureContext) foundPath() fact {
 		return fact{}
 	}
 	f := fact{say: "An earlier result shows " + quoted(name) + " at " + quoted(found[0]) + ".", call: "Make the same call with the path " + quoted(found[0]) + "."}
-	if line := s.made.Line(); strings.Count(line, want) == 1 {
+	if line := s.failingCall.Line(); strings.Count(line, want) == 1 {
 		if run := s.run(strings.Replace(line, want, found[0], 1)); run != "" {
 			f.call = run
 		}
@@ -419,12 +415,12 @@ func sameRoot(a, b string) bool {
 	return len(x) > 0 && len(y) > 0 && strings.EqualFold(x[0], y[0])
 }
 
-// elements are those of a path of either system.
+// elements splits a Unix or Windows path.
 func elements(p string) []string {
 	return strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '\\' })
 }
 
-// common is how many elements two paths have in common at their ends.
+// common returns how many elements at their ends two paths share.
 func common(a, b string) (n int) {
 	x, y := elements(a), elements(b)
 	for n < len(x) && n < len(y) && strings.EqualFold(x[len(x)-1-n], y[len(y)-1-n]) {

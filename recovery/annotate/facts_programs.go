@@ -10,24 +10,24 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// missingProgram finds the program in the words of shells and of runtimes.
+// missingProgram matches the name of a missing program in messages of shells and runtimes.
 var missingProgram = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64})['"’]: No such file|([\w.+/@-]{1,64}): (?:command )?not found\b|` +
 	`(?:command not found|unknown command|unrecognized command|no such command)[:\s]+['"‘\x60]?([\w.+/@-]{1,64})|` +
 	`['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found)|\bspawn ([\w.+/@-]{1,64}) ENOENT|\bno '([\w.+-]{1,64})' command\b`)
 
-// program is the program that failed: the one that the message calls missing, else the
-// one of the command line that it names, else the last that does not only prepare.
+// program returns the program that failed: the one that the message calls missing, or else the program of the
+// command line that the message names, or else the last one that does not only prepare (as cd does).
 func (s *failureContext) program() string {
 	line := shellHead.ReplaceAllString(s.f.Line, "")
 	if m := missingProgram.FindStringSubmatch(line); m != nil && s.f.Chain() == command {
 		return cmp.Or(m[1:]...)
 	}
-	for _, v := range s.parts {
+	for _, v := range s.programs {
 		if !v.Prepares() && (hasWord(line, v.Words[0]) || hasWord(line, v.Program)) {
 			return v.Program
 		}
 	}
-	for _, v := range slices.Backward(s.parts) {
+	for _, v := range slices.Backward(s.programs) {
 		if !v.Prepares() {
 			return v.Runs()
 		}
@@ -35,16 +35,16 @@ func (s *failureContext) program() string {
 	return ""
 }
 
-// shellHead is what a shell puts before its messages.
+// shellHead matches the prefix that a shell puts before its messages.
 var shellHead = recovery.NewPattern(`^(?:(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh|\(eval\))(?:: line \d+|:\d+|: \d+)?: (?:(?:cd|source|\.|exec): )?`)
 
-// prose is a text that a shell ran as a command.
+// prose finds text that is not a command and that a shell ran as one.
 func (s *failureContext) prose() fact {
-	if first := s.made.Prose(); first != "" {
+	if first := s.failingCall.Prose(); first != "" {
 		return fact{say: "The code block holds prose (" + quoted(first) + "), which the shell took for a command.",
 			call: "Put only the command into the block, and the words outside of it."}
 	}
-	line := strings.TrimSpace(s.made.Line())
+	line := strings.TrimSpace(s.failingCall.Line())
 	first, _, _ := strings.Cut(line, "\n")
 	if strings.HasPrefix(line, "[File: ") {
 		return fact{say: "The code block holds what an earlier result printed (" + quoted(first) + "), which is no command: put a command into it."}
@@ -57,37 +57,37 @@ func (s *failureContext) prose() fact {
 	return fact{}
 }
 
-// glued is a command whose blank before a path is missing.
+// glued matches a command that lacks the space before its path.
 var glued = recovery.NewPattern(`^(cd|ls|find|cat|grep|du|tree)(\.{1,2}(?:/\S*)?)$`)
 
-// missingBlank is a program's name with the path that belongs behind it.
+// missingBlank finds a program's name that is glued to a path.
 func (s *failureContext) missingBlank() fact {
 	program := s.program()
 	m := glued.FindStringSubmatch(program)
 	if m == nil {
 		return fact{}
 	}
-	return fact{say: "A blank is missing: " + quoted(m[1]+" "+m[2]) + " in place of " + quoted(program) + ".", call: s.run(strings.Replace(s.made.Line(), program, m[1]+" "+m[2], 1))}
+	return fact{say: "A blank is missing: " + quoted(m[1]+" "+m[2]) + " in place of " + quoted(program) + ".", call: s.run(strings.Replace(s.failingCall.Line(), program, m[1]+" "+m[2], 1))}
 }
 
-// ofBash is what dash and its kin say of what only bash and its kin know.
-var ofBash = recovery.NewPattern(`^(?:\S*/)?(?:da|a)?sh: \d{1,6}: (?:(\[\[|source|declare|typeset|shopt|pushd|popd|let): not found|Bad substitution|set: Illegal option -o pipefail)`)
+// bashOnly matches errors of dash and ash about syntax that only bash knows.
+var bashOnly = recovery.NewPattern(`^(?:\S*/)?(?:da|a)?sh: \d{1,6}: (?:(\[\[|source|declare|typeset|shopt|pushd|popd|let): not found|Bad substitution|set: Illegal option -o pipefail)`)
 
-// bashism is a command for bash that another shell was given.
+// bashism finds a bash command that another shell ran.
 func (s *failureContext) bashism() fact {
-	if !ofBash.MatchString(s.f.Line) || strings.Contains(s.made.Line(), "'") {
+	if !bashOnly.MatchString(s.f.Line) || strings.Contains(s.failingCall.Line(), "'") {
 		return fact{}
 	}
-	return s.commanded("The shell that runs this is plain `sh`", "bash -c '"+s.made.Line()+"'", "`bash -c '…'` runs it")
+	return s.commanded("The shell that runs this is plain `sh`", "bash -c '"+s.failingCall.Line()+"'", "`bash -c '…'` runs it")
 }
 
-// repository is an address of one at a service that gives archives.
+// repository matches a repository's URL at a host that serves archives.
 var repository = recovery.NewPattern(`https://(github\.com|gitlab\.com|codeberg\.org)/([\w.-]+)/([\w.-]+?)(?:\.git)?(?:['"\s/]|$)`)
 
-// archive is how to get a repository without git.
+// archive describes how to download a repository without git.
 func (s *failureContext) archive() fact {
-	m := repository.FindStringSubmatch(s.made.Line())
-	if s.program() != "git" || m == nil || !strings.Contains(s.made.Line(), "clone") || s.missed("curl") || s.missed("tar") {
+	m := repository.FindStringSubmatch(s.failingCall.Line())
+	if s.program() != "git" || m == nil || !strings.Contains(s.failingCall.Line(), "clone") || s.reportedMissing("curl") || s.reportedMissing("tar") {
 		return fact{}
 	}
 	address := "https://" + m[1] + "/" + m[2] + "/" + m[3] + "/archive/HEAD.tar.gz"
@@ -101,12 +101,12 @@ func (s *failureContext) archive() fact {
 	return fact{say: "Without `git`, the archive of the same repository has its files.", call: call}
 }
 
-// noSystemd is how services are started where there is no systemd.
+// noSystemd describes how to start services without systemd.
 func (s *failureContext) noSystemd() fact {
 	if s.program() != "systemctl" {
 		return fact{}
 	}
-	for _, v := range s.parts {
+	for _, v := range s.programs {
 		if args := v.Operands(); v.Program == "systemctl" && len(args) >= 2 && !slices.Contains([]string{"enable", "disable", "daemon-reload", "mask"}, args[0]) {
 			line := "service " + strings.TrimSuffix(args[1], ".service") + " " + args[0]
 			return s.commanded("There is no systemd here", line, quoted(line)+" does the same, or the program itself can be started")
@@ -115,7 +115,7 @@ func (s *failureContext) noSystemd() fact {
 	return fact{say: "There is no systemd here: `service NAME start` starts a service, or the program itself can be started."}
 }
 
-// executable is the path of the missing program, as an earlier result printed it.
+// executable finds the path of the missing program in an earlier result.
 func (s *failureContext) executable() fact {
 	program, found := s.program(), ""
 	if strings.Contains(program, "/") {
@@ -130,11 +130,11 @@ func (s *failureContext) executable() fact {
 	if found == "" {
 		return fact{}
 	}
-	return fact{say: "An earlier result shows " + quoted(program) + " at " + quoted(found) + ": it can be called by that path.", call: s.run(strings.Replace(s.made.Line(), program, found, 1))}
+	return fact{say: "An earlier result shows " + quoted(program) + " at " + quoted(found) + ": it can be called by that path.", call: s.run(strings.Replace(s.failingCall.Line(), program, found, 1))}
 }
 
-// standIns are programs that do what another one does. None installs or downloads
-// anything. Those of optional are not on every system.
+// standIns maps programs to others that do the same. None of them installs or downloads software. The programs
+// in optional do not exist on every system.
 var standIns = map[string]string{
 	"python": "python3", "pip": "python3 -m pip", "pip3": "python3 -m pip", "pytest": "python3 -m pytest", "nodejs": "node", "docker-compose": "docker compose",
 	"rg": "grep -rn", "ag": "grep -rn", "ack": "grep -rn", "fd": "find . -name", "bat": "cat", "exa": "ls", "eza": "ls",
@@ -144,34 +144,34 @@ var standIns = map[string]string{
 
 var optional = []string{"curl", "ss", "ip", "docker", "node"}
 
-// standIn is another program, or an offered tool, for the same.
+// standIn finds another program that does the same.
 func (s *failureContext) standIn() fact {
 	program := s.program()
 	by := standIns[program]
 	first, _, _ := strings.Cut(by, " ")
-	if by == "" || s.missed(first) || s.uses()&shells == 0 || hasWord(s.content, first) || slices.Contains(optional, first) && !s.ran(first) {
+	if by == "" || s.reportedMissing(first) || s.uses()&shells == 0 || hasWord(s.content, first) || slices.Contains(optional, first) && !s.ran(first) {
 		return fact{}
 	}
 	f := fact{say: quoted(by) + " usually does what " + quoted(program) + " does."}
-	if i := strings.Index(s.made.Line(), program+" "); i >= 0 && (i == 0 || !isWord(s.made.Line()[i-1])) && !strings.Contains(by, "find") {
-		f.call = s.run(s.made.Line()[:i] + by + s.made.Line()[i+len(program):])
+	if i := strings.Index(s.failingCall.Line(), program+" "); i >= 0 && (i == 0 || !isWord(s.failingCall.Line()[i-1])) && !strings.Contains(by, "find") {
+		f.call = s.run(s.failingCall.Line()[:i] + by + s.failingCall.Line()[i+len(program):])
 	}
 	return f
 }
 
 // ran reports whether an earlier call ran the program without trouble.
 func (s *failureContext) ran(program string) bool {
-	return slices.ContainsFunc(s.steps(), func(c *call) bool {
+	return slices.ContainsFunc(s.earlierCalls(), func(c *call) bool {
 		return slices.ContainsFunc(trajectory.Invocations(c.Line()), func(v trajectory.Invocation) bool { return v.Program == program }) && s.worked(c)
 	})
 }
 
-// interpreters run scripts that are not executable.
+// interpreters maps file endings and names to the program that runs such a script.
 var interpreters = map[string]string{".sh": "bash", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl", "gradlew": "sh", "mvnw": "sh", "configure": "sh"}
 
-// notExecutable is how to run a script that may not be executed.
+// notExecutable describes how to run a script that lacks the permission to execute.
 func (s *failureContext) notExecutable() fact {
-	for _, v := range s.parts {
+	for _, v := range s.programs {
 		with := cmp.Or(interpreters[path.Ext(v.Program)], interpreters[v.Program])
 		if with == "" || !strings.Contains(v.Words[0], "/") || !strings.Contains(s.f.Line, v.Words[0]) {
 			continue
@@ -188,58 +188,58 @@ var (
 	wanting = recovery.NewPattern(`(?i)interactive input|waiting for (?:user )?input|requires? (?:user )?input|non-interactive`)
 )
 
-// yes is a prompt that wants to be told to go on.
-var yes = recovery.NewPattern(`\[[yY](?:es)?/[nN]o?\]`)
+// confirmPrompt matches a prompt for confirmation.
+var confirmPrompt = recovery.NewPattern(`\[[yY](?:es)?/[nN]o?\]`)
 
-// waitsForInput is a program that waited for what nobody typed.
+// waitsForInput finds a program that waited for input until the time limit.
 func (s *failureContext) waitsForInput() fact {
 	program := s.longest()
 	lines := strings.Split(strings.TrimSpace(s.printedBefore()), "\n")
-	if program == nil || s.made.Line() == "" || !wanting.MatchString(s.content) || !prompt.MatchString(lines[len(lines)-1]) || strings.Contains(s.made.Line(), "<") {
+	if program == nil || s.failingCall.Line() == "" || !wanting.MatchString(s.content) || !prompt.MatchString(lines[len(lines)-1]) || strings.Contains(s.failingCall.Line(), "<") {
 		return fact{}
 	}
-	if yes.MatchString(lines[len(lines)-1]) {
+	if confirmPrompt.MatchString(lines[len(lines)-1]) {
 		return fact{say: "It asks whether to go on, and nobody answers: with its option to say yes to all (often `-y`) it goes on by itself."}
 	}
 	line := `printf 'FIRST\nSECOND\n' | ` + program.Text
 	return fact{say: "What it printed ends with a prompt: the program waits for input. Give it all lines at once, as in " + quoted(line) + ", with the lines that it asks for."}
 }
 
-// killed is what agents put around the output of a command that they ended.
-var killed = recovery.NewPattern(`(?is)<output>\s*(.*?)\s*</output>`)
+// outputTag matches the tag that agents put around the output of a command that they ended.
+var outputTag = recovery.NewPattern(`(?is)<output>\s*(.*?)\s*</output>`)
 
-// printedBefore is what a command printed before it was ended.
+// printedBefore returns the output of a command until it was ended.
 func (s *failureContext) printedBefore() string {
-	if m := killed.FindStringSubmatch(s.content); m != nil {
+	if m := outputTag.FindStringSubmatch(s.content); m != nil {
 		return m[1]
 	}
 	return s.content
 }
 
-// longest is the program of the failing command line that takes the time: the last one
-// that does not only prepare or filter.
+// longest returns the program of the failing command line that probably takes the time: the last one that does
+// not only prepare or filter.
 func (s *failureContext) longest() *trajectory.Invocation {
-	for i := range slices.Backward(s.parts) {
-		if !s.parts[i].Prepares() && !slices.Contains([]string{"grep", "sed", "awk", "cat", "sleep"}, s.parts[i].Program) {
-			return &s.parts[i]
+	for i := range slices.Backward(s.programs) {
+		if !s.programs[i].Prepares() && !slices.Contains([]string{"grep", "sed", "awk", "cat", "sleep"}, s.programs[i].Program) {
+			return &s.programs[i]
 		}
 	}
 	return nil
 }
 
-// downloading are commands that take their time for what they get or build.
+// downloading matches commands that take long because they download or build.
 var downloading = recovery.NewPattern(`(?i)^(?:sudo )?(?:\S*/)?(?:pip3?|conda|mamba|apt|apt-get|yum|dnf|apk|npm|yarn|pnpm|cargo|mvn|\S*gradlew?|\S*mvnw|make|cmake|go|docker|git|wget|curl|python3? -m pip)\b.*\b(?:install|create|build|clone|pull|update|compile|test|package|download|get|make|https?:)`)
 
-// takesLong is how to run what takes longer than a call may.
+// takesLong describes how to run a command that takes longer than one call may.
 func (s *failureContext) takesLong() fact {
 	v := s.longest()
-	if v == nil || strings.Contains(s.made.Line(), "nohup") || strings.HasSuffix(strings.TrimSpace(s.made.Line()), "&") || !downloading.MatchString(v.Text) || strings.Contains(v.Text, "\n") {
+	if v == nil || strings.Contains(s.failingCall.Line(), "nohup") || strings.HasSuffix(strings.TrimSpace(s.failingCall.Line()), "&") || !downloading.MatchString(v.Text) || strings.Contains(v.Text, "\n") {
 		return fact{}
 	}
 	text, elevated := strings.CutPrefix(v.Text, "sudo ")
 	program, _, _ := strings.Cut(text, " ")
 	if strings.HasPrefix(program, "apt") && strings.Contains(text, " install") && !strings.Contains(text, " -y") && !strings.Contains(text, " --yes") {
-		text += " -y" // in the background nobody can say yes
+		text += " -y" // in the background nobody can confirm
 	}
 	log := " > /tmp/" + path.Base(program) + ".log 2>&1 &"
 	if elevated {

@@ -15,18 +15,19 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// parsesJSON finds a parser of JSON behind a pipe from a client of HTTP.
+// parsesJSON matches an HTTP client with a pipe into a JSON parser, notJSON the parser's error about input that
+// is not JSON.
 var (
 	parsesJSON = recovery.NewPattern(`(?s)\b(curl|wget|http) [^|]*?\|.*(?:json|jq)\b`)
 	notJSON    = recovery.NewPattern(`Expecting value: line 1 column 1 \(char 0\)|parse error: Invalid (?:numeric literal|literal) at line 1\b|Unexpected token .{1,20} in JSON at position 0|Unexpected end of JSON input`)
 )
 
-// noJSON is an answer of a server that is no JSON.
+// noJSON finds a server's answer that is not JSON.
 func (s *failureContext) noJSON() fact {
-	if !parsesJSON.MatchString(s.made.Line()) || s.says(notJSON) == "" {
+	if !parsesJSON.MatchString(s.failingCall.Line()) || s.firstMatch(notJSON) == "" {
 		return fact{}
 	}
-	for _, v := range s.parts {
+	for _, v := range s.programs {
 		if v.Program == "curl" && !secret.MatchString(v.Text) {
 			line := "curl -i" + strings.TrimPrefix(strings.TrimPrefix(v.Text, "curl"), " -s")
 			return s.commanded("The server's answer is empty or no JSON. Without the pipe it shows, with its status", line, quoted(line))
@@ -37,13 +38,13 @@ func (s *failureContext) noJSON() fact {
 
 var managedWords = recovery.NewPattern(`externally[- ]managed[- ]environment`)
 
-// managed is an installation that the system's own Python refuses.
+// managed finds an installation that the system's own Python refuses.
 func (s *failureContext) managed() fact {
-	if s.says(managedWords) == "" || s.barred&recovery.Installs != 0 {
+	if s.firstMatch(managedWords) == "" || s.barred&recovery.Installs != 0 {
 		return fact{}
 	}
 	what := ""
-	for _, v := range s.parts {
+	for _, v := range s.programs {
 		if args := v.Operands(); strings.HasPrefix(v.Program, "pip") && len(args) > 1 && args[0] == "install" {
 			what = strings.Join(args[1:], " ")
 		}
@@ -62,12 +63,12 @@ func (s *failureContext) managed() fact {
 
 var heldBy = recovery.NewPattern(`(?i)(?:lock|locked)\b.{0,80}\bheld by process (\d{1,9})`)
 
-// locked is a lock that another process holds.
+// locked finds a lock that another process holds.
 func (s *failureContext) locked() fact {
 	if !strings.Contains(s.content, "process ") {
 		return fact{}
 	}
-	id := s.says(heldBy)
+	id := s.firstMatch(heldBy)
 	if id == "" {
 		return fact{}
 	}
@@ -77,10 +78,10 @@ func (s *failureContext) locked() fact {
 
 var noModule = recovery.NewPattern(`(?:ModuleNotFoundError|ImportError): No module named '?([\w]+)`)
 
-// module is a module that the interpreter does not have, where an earlier result shows an
-// environment of the project.
+// module finds a module that the interpreter lacks: an earlier result may show the project's own environment, or
+// the note names a command that looks for one.
 func (s *failureContext) module() fact {
-	name := s.says(noModule)
+	name := s.firstMatch(noModule)
 	if name == "" {
 		return fact{}
 	}
@@ -102,27 +103,27 @@ func (s *failureContext) module() fact {
 		quoted("which -a python; ls -d .venv venv; grep -rn "+name+" requirements*.txt pyproject.toml") + "."}
 }
 
-// wrote reports whether a call of this session made the file.
+// wrote reports whether a call of this session created the file.
 func (s *failureContext) wrote(file string) bool {
-	return slices.ContainsFunc(s.steps(), func(c *call) bool {
+	return slices.ContainsFunc(s.earlierCalls(), func(c *call) bool {
 		return slices.ContainsFunc(c.Files(), func(f trajectory.File) bool { return f.Act == trajectory.Created && base(f.Path) == base(file) })
 	})
 }
 
-// database finds what a database says of names that it does not have.
+// noTable and noColumn match a database's errors about unknown names, source the table in a query.
 var (
 	noTable  = recovery.NewPattern(`(?i)\bTable '([\w.]+)' doesn't exist|no such table: ([\w.]+)|relation "([\w.]+)" does not exist|Invalid object name '([\w.]+)'`)
 	noColumn = recovery.NewPattern(`(?i)Unknown column '([\w.]+)'|no such column: ([\w.]+)|column "?([\w.]+)"? does not exist|Invalid column name '([\w.]+)'`)
 	source   = recovery.NewPattern(`(?i)\b(?:from|into|update)\s+[\x60"\[]?([\w.]+)`)
 )
 
-// inDatabase is how to see which tables or columns there are.
+// inDatabase describes how to list the tables or columns that exist.
 func (s *failureContext) inDatabase() fact {
 	if !slices.ContainsFunc([]string{"exist", "o such ", "nknown column", "nvalid object", "nvalid column"}, func(w string) bool { return strings.Contains(s.content, w) }) {
 		return fact{}
 	}
 	lite := strings.Contains(s.content, "no such ")
-	if t := s.says(noTable); t != "" {
+	if t := s.firstMatch(noTable); t != "" {
 		line := "SHOW TABLES"
 		switch {
 		case lite:
@@ -132,7 +133,7 @@ func (s *failureContext) inDatabase() fact {
 		}
 		return fact{say: "The database has no table " + quoted(t) + ".", call: "Send " + quoted(line) + " first, which lists those that it has."}
 	}
-	c := s.says(noColumn)
+	c := s.firstMatch(noColumn)
 	m := source.FindStringSubmatch(cmp.Or(text(s.args, "query", "sql", "statement"), s.f.Arguments))
 	if c == "" || m == nil {
 		return fact{}
@@ -147,18 +148,18 @@ func (s *failureContext) inDatabase() fact {
 	return fact{say: "The columns of " + quoted(m[1]) + " need not be guessed.", call: "Send " + quoted(line) + " first, which lists them."}
 }
 
-// Waits, as limits state them. The words are those of APIs and of HTTP's header.
+// Waits as rate limits state them, in the words of APIs and of the Retry-After header.
 var (
 	waitHeader = recovery.NewPattern(`(?i)\bretry[-_ ]after(?:[-_]?seconds)?["']?\s*[:=]?\s*["']?(\d{1,6}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)?\b`)
 	waitWords  = recovery.NewPattern(`(?i)\b(?:(?:try|retry|again|available|resets?)\b[^.\n\d]{0,40}?\b(?:in|after)|wait(?:ing)?(?: for| at least)?|retrying in)\s+` +
 		`(?:about |another )?(\d{1,6}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\b`)
 )
 
-// maxWait is the longest wait that an agent is told to keep, in seconds.
+// maxWait limits the wait that a note asks for, in seconds.
 const maxWait = 3600
 
-// wait is how long the limit says to wait, in whole seconds; 0 if it does not say, or more
-// than an agent could keep.
+// wait returns how long the rate limit says to wait, in whole seconds; 0 if it does not say, or says more than
+// maxWait.
 func (s *failureContext) wait() int {
 	for _, text := range [...]string{s.f.Line, s.content} {
 		for _, re := range [...]*recovery.Pattern{waitHeader, waitWords} {
@@ -181,7 +182,7 @@ func (s *failureContext) wait() int {
 	return 0
 }
 
-// limit is how long a limit lasts.
+// limit states how long a rate limit lasts.
 func (s *failureContext) limit() fact {
 	n := s.wait()
 	if n == 0 {
@@ -207,10 +208,10 @@ var (
 	openFile  = recovery.NewPattern(`\(Open file: ([^\s)]{1,300})\)`)
 )
 
-// edited is the failing edit of a range of lines: its range, the lines that it puts there,
-// and those that the result shows as they would have become; ok is false for other calls.
+// edited parses a failing edit of a line range: the range, the lines that the edit inserts, and the resulting
+// file as the result shows it; ok is false for other calls.
 func (s *failureContext) edited() (from, to int, put []string, shown []shownLine, ok bool) {
-	line := s.made.Line()
+	line := s.failingCall.Line()
 	m := editRange.FindStringSubmatch(line)
 	if m == nil {
 		return 0, 0, nil, nil, false
@@ -230,7 +231,7 @@ func (s *failureContext) edited() (from, to int, put []string, shown []shownLine
 
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
-// indentation is an edit whose first line does not stand as deep as the lines around it.
+// indentation finds an edit whose first line is indented less than the lines around it.
 func (s *failureContext) indentation() fact {
 	if !strings.Contains(s.content, "IndentationError") {
 		return fact{}
@@ -272,11 +273,12 @@ var (
 	outermost = recovery.NewPattern(`^(?:def |class |@|if __name__)`)
 )
 
-// minWhole is how many lines more than its range an edit has that puts in something whole.
+// minWhole is how many more lines than its range an edit must insert to count as one that inserts a whole
+// function or class.
 const minWhole = 6
 
-// leftBehind is an edit that put something whole in the place of a part: what followed the
-// old part stands behind it, and is what the check complains about.
+// leftBehind finds an edit that replaces only a part by a whole function or class: the rest of the old code
+// remains behind it and causes the error.
 func (s *failureContext) leftBehind() fact {
 	from, to, put, shown, ok := s.edited()
 	if !ok {
@@ -301,7 +303,7 @@ func (s *failureContext) leftBehind() fact {
 	return fact{}
 }
 
-// leftOver is an edit whose range left the old last line behind its own.
+// leftOver finds an edit whose range leaves the old last line behind the new one.
 func (s *failureContext) leftOver() fact {
 	from, to, put, shown, ok := s.edited()
 	for len(put) > 0 && strings.TrimSpace(put[len(put)-1]) == "" {
@@ -320,7 +322,7 @@ func (s *failureContext) leftOver() fact {
 	return fact{}
 }
 
-// languages are forms that only one language has, by the ending of its files.
+// languages are patterns of code that belongs to one language only, with the ending of its files.
 var languages = [...]struct {
 	ending, name string
 	form         *recovery.Pattern
@@ -332,10 +334,10 @@ var languages = [...]struct {
 	{".xml", "XML", recovery.NewPattern(`(?m)^<\?xml |^\s*<project\b`)},
 }
 
-// language is a file whose text is of another language than its name says.
+// language finds a file whose text is in another language than its name says.
 func (s *failureContext) language() fact {
 	_, _, put, _, ok := s.edited()
-	file := s.says(openFile)
+	file := s.firstMatch(openFile)
 	if !ok || path.Ext(file) != ".py" || !strings.Contains(s.content, "E999") {
 		return fact{}
 	}
@@ -349,10 +351,10 @@ func (s *failureContext) language() fact {
 	return fact{}
 }
 
-// What editors call the text to replace.
+// Names that editors use for the text to replace.
 var oldTexts = []string{"old_string", "oldString", "old_str", "old_text", "oldText", "search", "find", "original"}
 
-// whiteSpace is an edit whose text stands in its file with other white space.
+// whiteSpace finds an edit whose text differs from the file only in white space.
 func (s *failureContext) whiteSpace() fact {
 	var old []string
 	for l := range strings.Lines(text(s.args, oldTexts...)) {
@@ -365,12 +367,12 @@ func (s *failureContext) whiteSpace() fact {
 		return fact{}
 	}
 	f := fact{}
-	s.steps()
+	s.earlierCalls()
 	views := 0
 	s.results("", func(i int, shown string) bool {
 		c := s.answers[i]
 		if c == nil || !strings.Contains(c.Arguments, base(file)) || text(object(c.Arguments), oldTexts...) != "" {
-			return true // another file, or an edit, which may repeat what it was given
+			return true // another file, or an edit, which may quote its own arguments
 		}
 		views++
 		lines := strings.Split(shown, "\n")
@@ -395,10 +397,10 @@ func (s *failureContext) whiteSpace() fact {
 	return f
 }
 
-// maxOldLines bounds the text to replace that is compared.
+// maxOldLines limits how many lines of the text to replace are compared.
 const maxOldLines = 60
 
-// serverFault is an answer of a tool's server that broke the schema of its own results.
+// serverFault finds a tool's server whose own answer broke its schema.
 func (s *failureContext) serverFault() fact {
 	if !strings.Contains(s.content, `"path"`) || !strings.HasPrefix(strings.TrimSpace(s.content), "[") {
 		return fact{}

@@ -8,15 +8,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// firmTimes is the count from which a hint about a loop is firm.
+// firmTimes is the count from which a note about a loop is firm.
 const firmTimes = 3
 
-// loops is what is said of an agent that repeats itself, by the kind of loop.
+// loops holds the sentences about an agent that repeats itself, by the kind of loop.
 var loops = map[recovery.LoopKind]struct {
-	said  string // what it did: with which call, and how often
-	never string // what a firm hint forbids
+	said  string // what the agent did: with placeholders for the call and the count
+	never string // what a firm note forbids
 	hint  string // what to do about it
-	firm  string // the same firmly; "" where it never is
+	firm  string // the same in a firm note; "" if the kind never gets one
 }{
 	recovery.LoopSameError: {
 		"made the same call%s %s, with the same error.",
@@ -42,7 +42,7 @@ var loops = map[recovery.LoopKind]struct {
 		"The results are in the conversation: use them, or change what one of them depends on.",
 		"Say in one sentence what the round tells you. Then change something that one of its results depends on.",
 	},
-	// A higher number each time, and steps that brought nothing so far, may still lead somewhere.
+	// A counter or a rephrased search may still lead somewhere, so these get no firm note.
 	recovery.LoopCounter: {
 		"made the same call%s %s with only a higher number each time, and nothing new came back.", "",
 		"Work with what you have, or look in another way (another name or filter, a list of what there is, the log of what you wait for).", "",
@@ -62,21 +62,20 @@ var loops = map[recovery.LoopKind]struct {
 	},
 }
 
-// firmly reports whether the hint about a loop is firm. It is so only of what is
-// repeated exactly.
+// firmly reports whether the note about a loop is firm. Only exact repetitions get a firm note.
 func firmly(l *recovery.Loop) bool { return l.Count >= firmTimes && loops[l.Kind].firm != "" }
 
-// repeating says what is repeated, and from the third time on not to do it again,
-// but for what is not for us to forbid.
+// repeating states the repetition and, from the third time on, forbids it, unless a person refused the call or
+// the agent has no tools that work on a computer.
 func (s *failureContext) repeating(x *recovery.Exchange, l *recovery.Loop) string {
 	text := stated(x, l)
-	if firmly(l) && !x.Refused() && !s.serves() {
+	if firmly(l) && !x.Refused() && !s.lacksWorkTools() {
 		text += " " + loops[l.Kind].never
 	}
 	return text
 }
 
-// stated says what is repeated, and no more.
+// stated states the repetition only.
 func stated(x *recovery.Exchange, l *recovery.Loop) string {
 	said := loops[l.Kind].said
 	if said == "" {
@@ -89,8 +88,8 @@ func stated(x *recovery.Exchange, l *recovery.Loop) string {
 	return fmt.Sprintf("You have "+said, repeated(x, l), times)
 }
 
-// loopNote is the note about a repetition: when it is found, firmly the third time, and
-// with the user to ask the fourth; then nothing, until something new happens.
+// loopNote returns the note about a repetition: when it is found, a firm one the third time, and one to ask the
+// user the fourth time; then none until something new happens.
 func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
 	if l == nil || !l.New || firmly(l) && l.Count > firmTimes+1 && !x.Turn.Untold {
 		return "", recovery.Advice{}
@@ -107,7 +106,7 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 		step.hint = "The result is in the conversation: use it, or change " + call + "."
 	}
 	switch {
-	case x.Refused() || s.serves() && l.Kind != recovery.LoopRephrasing:
+	case x.Refused() || s.lacksWorkTools() && l.Kind != recovery.LoopRephrasing:
 		return s.note(said, unmentioned), advice
 	case firmly(l) && l.Count > firmTimes && !x.Turn.Untold:
 		advice.Strategies = append(advice.Strategies, AskUser)
@@ -118,8 +117,8 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	return s.note(said, step.hint+" "+onward), advice
 }
 
-// untilNote is for an agent that repeats something until it ends in a certain way, as a
-// person asked: once, at the third time.
+// untilNote returns the note for an agent that repeats something until it ends in a certain way because the user
+// asked for that: one note, at the third time.
 func untilNote(x *recovery.Exchange) (string, recovery.Advice) {
 	if x.Turn.Streak != firmTimes {
 		return "", recovery.Advice{}
@@ -129,14 +128,13 @@ func untilNote(x *recovery.Exchange) (string, recovery.Advice) {
 		recovery.Advice{Loop: recovery.LoopSameError, Count: x.Turn.Streak, Strategies: []string{recovery.Hint}}
 }
 
-// serves reports whether none of the tools works on a computer: there the agent
-// serves a person, under rules that it knows and we do not, and a note only states
-// the repetition.
-func (s *failureContext) serves() bool {
-	return len(s.tools()) > 0 && !s.text && s.uses()&(working&^trajectory.UseSearch) == 0
+// lacksWorkTools reports whether none of the tools works on a computer. Such an agent lacksWorkTools a customer under rules that
+// the gateway does not know, so a note only states the repetition.
+func (s *failureContext) lacksWorkTools() bool {
+	return len(s.tools()) > 0 && !s.textProtocol && s.uses()&(working&^trajectory.UseSearch) == 0
 }
 
-// waitNote is for an agent that has waited long.
+// waitNote returns the note for an agent that has waited long.
 func waitNote(x *recovery.Exchange) (string, recovery.Advice) {
 	what := ""
 	for i := range x.Results {
@@ -150,7 +148,7 @@ func waitNote(x *recovery.Exchange) (string, recovery.Advice) {
 		recovery.Advice{Loop: recovery.LoopWaiting, Count: x.Turn.Streak}
 }
 
-// repeated names what a loop repeats, as data: the tool with its arguments, or the tools.
+// repeated names the repeated calls, quoted as data: the tool with its arguments, or the tools.
 func repeated(x *recovery.Exchange, l *recovery.Loop) string {
 	tools := listed(l.Tools, 4, "and")
 	switch l.Kind {
@@ -178,7 +176,7 @@ func repeated(x *recovery.Exchange, l *recovery.Loop) string {
 	return ""
 }
 
-// repeatedCall is the arguments of the call that is repeated, as data.
+// repeatedCall returns the arguments of the repeated call, quoted as data.
 func repeatedCall(x *recovery.Exchange, l *recovery.Loop) string {
 	for i := range x.Results {
 		made := trajectory.Call{Tool: x.Results[i].Tool, Arguments: x.Results[i].Arguments}

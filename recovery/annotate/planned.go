@@ -12,31 +12,31 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Bounds of the note of a plan, in runes.
+// Limits of a plan's note, in runes.
 const (
 	maxPlanNote   = 3600
-	maxPlanText   = 400  // what a planner said of one thing
-	maxParameters = 1500 // beyond, only the tool is named
+	maxPlanText   = 400  // of one text by the planner
+	maxParameters = 1500 // longer parameters are left out, and the note names only the tool
 )
 
-// explains reports whether a chain says what to do about a failure: it is certain
-// enough, and of a kind that has one.
+// explains reports whether a chain says what to do about a failure: the failure is certain enough and its
+// category has a chain.
 func (s *Stage) explains(f *recovery.ToolFailure) bool {
 	chain := f.Chain()
-	// That an editor refused an edit is certain; what to call it may not be.
+	// It is certain that an editor refused an edit; only the category may be wrong.
 	return f.Failed && (f.Confidence >= s.cfg.Confidence || chain == recovery.EditFailed) && len(s.chains[chain]) > 0
 }
 
-// Permits reports whether a command may be named as a step: none that runs as another
-// user or shows a secret, and a risky one only where that is allowed.
+// Permits reports whether a note may name a command as a step: the command must not run as another user or show
+// a secret, and a risky one needs the configuration's permission.
 func (s *Stage) Permits(command string) bool {
 	does := trajectory.DeedsOfLine(command)
 	return (&failureContext{risky: s.cfg.Risky}).permitted(command) && does&recovery.Elevates == 0 &&
 		(s.cfg.Risky || does&(recovery.Installs|recovery.Deletes|recovery.Permits) == 0)
 }
 
-// notesPlan reports whether the note comes from the exchange's plan. A chain that explains the failure
-// goes before a plan of the heuristic.
+// notesPlan reports whether the note comes from the exchange's plan. A chain that explains the failure has
+// priority over a plan of the heuristic.
 func (s *Stage) notesPlan(x *recovery.Exchange) bool {
 	p, f := x.Plan, x.Ladder.Failure
 	switch {
@@ -48,8 +48,8 @@ func (s *Stage) notesPlan(x *recovery.Exchange) bool {
 	return true
 }
 
-// forced is the tool that a plan has the model call, where the request leaves
-// it to the model which one that is.
+// forced returns the tool that a plan makes the model call, or "" if the request does not leave the choice of
+// tool to the model.
 func (s *Stage) forced(x *recovery.Exchange) string {
 	p := x.Plan
 	if p == nil || !s.notesPlan(x) || x.Mode != recovery.ModeAct || !p.Forced {
@@ -61,7 +61,7 @@ func (s *Stage) forced(x *recovery.Exchange) string {
 	return p.Tool
 }
 
-// planNote words a plan. What the planner wrote is quoted as data.
+// planNote words a plan and quotes the planner's texts as data.
 func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
 	p := x.Plan
 	handsOver := !p.Strategy.Calls() || p.Band == recovery.BandEscalate
@@ -97,7 +97,7 @@ func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	return trajectory.Shorten(prefix+said+"\n"+next+" "+unmentioned, maxPlanNote), advice
 }
 
-// proposed words a call.
+// proposed words a plan that proposes a call.
 func proposed(p *recovery.Plan) string {
 	tool := cmp.Or(quoted(p.Tool), "the same tool")
 	parameters, fits := dataLine(p.Parameters)
@@ -123,7 +123,7 @@ func proposed(p *recovery.Plan) string {
 		"\nIf it fails again, tell the user what blocks you and ask."
 }
 
-// givenOver words what only the user can settle.
+// givenOver words a plan that hands over to the user.
 func (s *failureContext) givenOver(p *recovery.Plan) string {
 	if p.Strategy == recovery.PlanGiveUp && p.Band != recovery.BandEscalate {
 		return "This cannot be done in this way: do not try it again. Go on with what does not depend on it, " +
@@ -134,7 +134,7 @@ func (s *failureContext) givenOver(p *recovery.Plan) string {
 		"and wait for the answer" + question + quotedLine(" Why", p.Reasoning)
 }
 
-// quotedLine quotes a planner's text as data, behind a label; "" if there is none.
+// quotedLine quotes a planner's text as data after a label; it returns "" for an empty text.
 func quotedLine(what, text string) string {
 	if text = oneLine(text, maxPlanText); text == "" {
 		return ""
@@ -142,9 +142,8 @@ func quotedLine(what, text string) string {
 	return what + " (data): <<<" + text + ">>>."
 }
 
-// dataLine is a JSON object on one line in which nothing ends a quotation, hides or
-// looks like another speaker: the same object, spelled in another way. fits is false
-// where it is too long to be quoted.
+// dataLine rewrites a JSON object as an equal one on one line that contains no end of a quotation, no hidden
+// characters and no role markers. fits is false if it is too long to be quoted.
 func dataLine(object string) (out string, fits bool) {
 	var v any
 	if object == "" || json.Unmarshal([]byte(object), &v) != nil {

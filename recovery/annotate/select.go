@@ -8,10 +8,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// needNames name the uses of tools, as chains do, in the order of their bits.
+// needNames are the names of tool uses in chains, in the order of their bits.
 var needNames = [...]string{"shell", "code", "read", "list", "search", "write", "fetch", "ask"}
 
-// needed is the uses that a strategy names.
+// needed returns the uses with these names.
 func needed(names []string) (out trajectory.Use) {
 	for i, n := range needNames {
 		if slices.Contains(names, n) {
@@ -21,7 +21,7 @@ func needed(names []string) (out trajectory.Use) {
 	return out
 }
 
-// deeds are what a strategy does that a person may have ruled out.
+// deeds returns the deeds of a strategy that a user may have forbidden.
 func (s Strategy) deeds() recovery.Deeds {
 	if s.Risky && len(s.Does) == 0 {
 		return recovery.Installs | recovery.Deletes | recovery.Permits
@@ -33,13 +33,13 @@ func (s Strategy) deeds() recovery.Deeds {
 //
 //	simplicity = 1 / (1 + (iterations − 1) / 4)
 //
-// so that one call counts whole, two count 0.8, five count a half.
+// so the factor is 1 for one call, 0.8 for two and 0.5 for five.
 func (s Strategy) score() float64 {
 	return s.Confidence / (1 + float64(max(s.Iterations, 1)-1)/4)
 }
 
-// Priors are the strategies of each chain that may be proposed, with what orders them
-// before anything is learned: the chance that they help, less for what takes long.
+// Priors returns the permitted strategies of each chain with their scores before anything is learned:
+// confidence, reduced for strategies that take many calls.
 func (s *Stage) Priors() map[string]map[string]float64 {
 	out := map[string]map[string]float64{}
 	for name, chain := range s.chains {
@@ -50,7 +50,7 @@ func (s *Stage) Priors() map[string]map[string]float64 {
 			}
 		}
 	}
-	// What an agent is stuck in has no order: nothing is known before.
+	// Strategies for stuck agents have equal priors, because nothing is known before.
 	stuck := map[string]float64{recovery.Hint: 0.5}
 	for _, p := range recovery.PlanStrategies() {
 		stuck[string(p)] = 0.5
@@ -62,13 +62,12 @@ func (s *Stage) Priors() map[string]map[string]float64 {
 	return out
 }
 
-// permits reports whether the configuration lets a strategy be proposed, and not only asked for at the end.
+// permits reports whether the configuration permits proposing a strategy; ask_user is never proposed.
 func (s *Stage) permits(p *Strategy) bool {
 	return p.Name != AskUser && (!p.Risky || s.cfg.Risky) && !slices.Contains(s.cfg.Forbid, p.Name)
 }
 
-// ordered is the strategies of a chain that this request can follow, the most
-// promising first, without ask_user.
+// ordered returns the strategies of a chain that this request can follow, best score first, without ask_user.
 func (s *Stage) ordered(chain string, offered trajectory.Use) []Strategy {
 	var out []Strategy
 	for _, st := range s.chains[chain] {
@@ -83,13 +82,13 @@ func (s *Stage) ordered(chain string, offered trajectory.Use) []Strategy {
 	return out
 }
 
-// Chooser decides by what was learned. It answers at once, and for the same failure
-// of a session always the same.
+// Chooser selects strategies by what was learned. It must return at once, and must return the same for the same
+// failure of a session.
 type Chooser interface {
 	Choose(recovery.Question) recovery.Preference
 }
 
-// prefer orders the strategies that could be proposed by what was learned.
+// prefer orders the candidate strategies by what was learned.
 func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, names []string, advice *recovery.Advice) []string {
 	if s.Chooser == nil || len(names) == 0 {
 		return names
@@ -106,8 +105,8 @@ func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, names []st
 	return slices.SortedStableFunc(slices.Values(names), func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 }
 
-// choose orders a question's strategies by what was learned, and notes in advice what
-// was asked and whether to say nothing.
+// choose orders a question's strategies by what was learned. It records the question in advice, and whether to
+// withhold the note.
 func (s *Stage) choose(q recovery.Question, advice *recovery.Advice) []string {
 	got := s.Chooser.Choose(q)
 	advice.Chain, advice.Key, advice.Task, advice.Fingerprint, advice.At = q.Chain, q.Key, q.Task, q.Fingerprint, q.At
@@ -115,8 +114,9 @@ func (s *Stage) choose(q recovery.Question, advice *recovery.Advice) []string {
 	return got.Strategies
 }
 
-// mayWithhold asks what was learned whether a note for a stuck agent is given, and has its outcome learned. A note
-// that hands over to the user is always given: only the user knows whether it was right.
+// mayWithhold lets the Chooser withhold a note for a stuck agent, and records the question so that the outcome
+// is learned. A note that hands over to the user is never withheld, because only the user knows whether it was
+// right.
 func (s *Stage) mayWithhold(x *recovery.Exchange, l *recovery.Loop, strategy string, handsOver bool, advice *recovery.Advice) {
 	if s.Chooser == nil || l != nil && !slices.Contains(recovery.LearnedLoops(), l.Kind) {
 		return
@@ -127,8 +127,7 @@ func (s *Stage) mayWithhold(x *recovery.Exchange, l *recovery.Loop, strategy str
 	advice.Withheld = advice.Withheld && !handsOver
 }
 
-// ask is the step that ends a chain: what a person can do, as a template. It is "" for a
-// failure without a chain.
+// ask returns the template of the chain's ask_user step, or "" if there is no chain.
 func (s *Stage) ask(chain string) string {
 	list := s.chains[chain]
 	if n := len(list); n > 0 && list[n-1].Name == AskUser && len(list[n-1].Steps) > 0 {

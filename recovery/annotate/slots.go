@@ -10,10 +10,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// slots are the places in a template that a conversation fills, in the order of the
-// documentation in chains.yaml, which says what each one is. A value is bounded, on one
-// line, and marked as data where it comes from a tool, a call or a definition; it is ""
-// where the conversation does not tell.
+// slots are the placeholders of templates, in the order of the documentation in chains.yaml, which describes
+// each one. A value is one line of limited length, quoted as data if it comes from a tool, a call or a
+// definition, and "" if the conversation does not contain it.
 var slots = [...]struct {
 	name string
 	fill func(*failureContext) string
@@ -36,7 +35,7 @@ var slots = [...]struct {
 	{"created", func(s *failureContext) string { return listed(s.created(), 4, "and") }},
 }
 
-// slotNames are the slots that a template may have.
+// slotNames returns the names of the slots that a template may use.
 func slotNames() (out []string) {
 	for _, s := range slots {
 		out = append(out, s.name)
@@ -44,7 +43,7 @@ func slotNames() (out []string) {
 	return out
 }
 
-// fill is a slot's value, "" if the conversation does not tell. Values are computed once.
+// fill returns a slot's value, or "" if the conversation does not contain it. It computes each value once.
 func (s *failureContext) fill(name string) string {
 	v, ok := s.memo[name]
 	if ok {
@@ -59,7 +58,7 @@ func (s *failureContext) fill(name string) string {
 	return v
 }
 
-// parent is the directory of the path that failed.
+// parent returns the directory of the failed path.
 func (s *failureContext) parent() string {
 	p := s.failedPath()
 	if i := strings.LastIndexAny(p, `/\`); i > 0 {
@@ -68,7 +67,7 @@ func (s *failureContext) parent() string {
 	return ""
 }
 
-// toolNames is the names of the tools, unless there are many.
+// toolNames lists the names of the tools, or returns "" if there are too many.
 func (s *failureContext) toolNames() string {
 	names := s.others(s.wrongTool())
 	if len(names) > maxNamed {
@@ -77,30 +76,28 @@ func (s *failureContext) toolNames() string {
 	return listed(names, maxNamed, "and")
 }
 
-// parameter is the declared parameter that the message names.
+// parameter returns the declared parameter that the error message names.
 func (s *failureContext) parameter() string {
 	if s.runs() {
 		return ""
 	}
-	return quoted(s.declares(func(p trajectory.Parameter) bool { return len(p.Name) > 2 && hasWord(s.f.Line, p.Name) }).Name)
+	return quoted(s.findParameter(func(p trajectory.Parameter) bool { return len(p.Name) > 2 && hasWord(s.f.Line, p.Name) }).Name)
 }
 
 var timeNames = recovery.NewPattern(`(?i)time_?out|max_?(?:time|duration|wait)|deadline|yield_time`)
 
-// timeoutParameter is the failing tool's parameter for its time limit.
+// timeoutParameter returns the failing tool's parameter for its time limit.
 func (s *failureContext) timeoutParameter() string {
-	return quoted(s.declares(func(p trajectory.Parameter) bool { return timeNames.MatchString(p.Name) }).Name)
+	return quoted(s.findParameter(func(p trajectory.Parameter) bool { return timeNames.MatchString(p.Name) }).Name)
 }
 
-// places are the forms in which messages state where a syntax error is, library the
-// files that are not the agent's to correct.
+// places matches the position of a syntax error in a message, library files that the agent should not change.
 var (
 	places  = recovery.NewPattern(`(?:File \\?"|in \\?"|\b)([\w./@+-]{0,150}[\w-]\.[A-Za-z]{1,5})(?:\\?", line |[:(]|:?,? line )(\d{1,7})\b`)
 	library = recovery.NewPattern(`^(?:/usr/(?:local/)?lib/|node:|internal/)|/(?:site|dist)-packages/|/node_modules/|/lib/python\d|/go/pkg/mod/|/\.cargo/registry/|://`)
 )
 
-// place is where the syntax error is, as the message states it: the last place that is
-// in no library and no address.
+// place returns the position of the syntax error: the last one in the message that is not in a library or a URL.
 func (s *failureContext) place() string {
 	for _, text := range [...]string{s.f.Line, s.content} {
 		for _, m := range slices.Backward(places.FindAllStringSubmatch(text, 64)) {
@@ -112,15 +109,14 @@ func (s *failureContext) place() string {
 	return ""
 }
 
-// hostForms find hosts in commands and messages; user names and passwords are never part
-// of what they find.
+// hostForms find hosts in commands and messages, without user names and passwords.
 var hostForms = [...]*recovery.Pattern{
 	recovery.NewPattern(`(?i)\b[a-z][a-z0-9+.-]{1,15}://(?:[^@/\s'"]{0,100}@)?([a-z0-9][\w.-]{0,100}(?::\d{1,5})?)`),
 	recovery.NewPattern(`\b((?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?|localhost(?::\d{1,5})?)\b`),
 	recovery.NewPattern(`(?i)(?:host(?: ?name)?|address|server|ENOTFOUND|EAI_AGAIN|resolve|connect to|lookup|reach)[:\s'"‘“]+([a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){1,8}(?::\d{1,5})?)`),
 }
 
-// host is the one that was not reached, as the message or the call states it.
+// host returns the host that was not reached, from the message or the call.
 func (s *failureContext) host() string {
 	for _, text := range [...]string{s.f.Line, s.f.Arguments} {
 		for _, form := range hostForms {
@@ -132,13 +128,13 @@ func (s *failureContext) host() string {
 	return ""
 }
 
-// temporary are names of files that nobody misses.
+// temporary matches names of files that can be deleted safely.
 var temporary = recovery.NewPattern(`(?i)^(?:/private)?/(?:var/)?tmp/|^/var/folders/|\.(?:tmp|temp|log|out|bak|cache|tar|tgz|gz|xz|bz2|zip|zst|o|pyc|core|dump|trace|prof)$|(?:^|/)(?:tmp|temp)[^/]*$`)
 
-// created are temporary files that calls of this session made: a call wrote them without
-// trouble, and nothing earlier in the conversation knows them.
+// created returns temporary files that this session created: a call wrote them without trouble, and no earlier
+// message mentions them.
 func (s *failureContext) created() (out []string) {
-	for _, c := range s.steps() {
+	for _, c := range s.earlierCalls() {
 		for _, f := range c.Files() {
 			if f.Act != trajectory.Created || len(out) == 4 || !temporary.MatchString(f.Path) || slices.Contains(out, f.Path) || elevated.MatchString(c.Line()) {
 				continue

@@ -13,26 +13,25 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Stage writes notes. It keeps nothing of a session and is safe for concurrent use.
+// Stage writes notes. It stores nothing about a session and is safe for concurrent use.
 type Stage struct {
-	// Chooser orders strategies by what was learned; nil keeps the chain's order. Set
-	// it before the first Prepare.
+	// Chooser orders strategies by what was learned; nil keeps the order of scores. Set it before the first Prepare.
 	Chooser Chooser
 
 	cfg      Config
 	chains   Chains
 	observer recovery.Observer
 	seed     maphash.Seed
-	known    *store.Cache[uint64, []trajectory.Ability] // by the hash of tools' definitions
+	known    *store.Cache[uint64, []trajectory.Ability] // by hash of the tool definitions
 }
 
-// maxDefinitions bounds the definitions of tools of which it is kept what they say, in bytes.
+// maxDefinitions limits the cache of parsed tool definitions, in bytes.
 const maxDefinitions = 8 << 20
 
 var _ recovery.Stage = (*Stage)(nil)
 
-// New returns a stage with these chains and what cfg changes in them. The error
-// is what [Chains.With] says.
+// New returns a stage with the chains and cfg's changes to them. It returns the errors of [Chains.With], and an
+// error for an invalid template.
 func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) {
 	changed, err := chains.With(cfg)
 	if err != nil {
@@ -51,10 +50,9 @@ func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) 
 		seed: maphash.MakeSeed(), known: store.NewCache[uint64, []trajectory.Ability](maxDefinitions)}, nil
 }
 
-// Prepare sets the exchange's guidance where the ladder has something to say, and tells
-// the observer. What another stage set stays. But for the firm one before a stop there is
-// none for sessions of the hold-out share, where what was learned speaks against it, and
-// in observe mode; all three are told of. An agent that waits is only told that it waits long.
+// Prepare sets the exchange's guidance if a note is due, and emits an event. It keeps guidance that an earlier
+// stage set. A held-out session, a withheld note and observe mode get the event only; but the firm note before a
+// possible stop is never held out or withheld.
 func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if x.Mode == recovery.ModeOff || x.Guidance != "" || x.Reply != nil {
 		return nil
@@ -81,15 +79,14 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	return nil
 }
 
-// mayStop reports whether the session may be stopped after this turn: that is never
-// done without a firm note before, not even in the hold-out share.
+// mayStop reports whether the session may be stopped after this turn. That never happens without a firm note
+// before, not even in held-out sessions.
 func mayStop(x *recovery.Exchange, loop *recovery.Loop) bool {
 	return x.Turn.Waited > 0 || x.Turn.Failure != nil && loop != nil && firmly(loop)
 }
 
-// HeldOut reports whether the session belongs to the share that gets no notes.
-// It is a pure function of the session and Config.Holdout; a request without a
-// session is never held out.
+// HeldOut reports whether the session belongs to the share without notes. It is a pure function of the session
+// and Config.Holdout; a request without a session is never held out.
 func (s *Stage) HeldOut(session string) bool {
 	if session == "" || s.cfg.Holdout <= 0 {
 		return false
@@ -98,15 +95,14 @@ func (s *Stage) HeldOut(session string) bool {
 	return float64(binary.BigEndian.Uint64(sum[:])>>11)/(1<<53) < s.cfg.Holdout
 }
 
-// Ask says what a person can do about failures of a category, as a phrase with
-// a full stop; "" for a category without a chain.
+// Ask words what a user can do about failures of a category, with a full stop; "" for a category without a
+// chain.
 func (s *Stage) Ask(category recovery.Category) string {
 	return fullStop(plain(s.ask(string(category))))
 }
 
-// Note is the note for an exchange whose results, loops, turn and ladder are known, and
-// what it says; "" where there is nothing to say. It is pure: it decides neither on modes
-// nor on the hold-out share.
+// Note returns the note for an exchange whose results, loops, turn and ladder are set, and its description for
+// the event; "" if no note is due. It is pure, and ignores the mode and the hold-out.
 func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
 	l, loop := &x.Ladder, x.Repetition()
 	switch {

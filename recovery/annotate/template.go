@@ -10,13 +10,13 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// What a step says is a template: alternatives with || between them, of which the first
-// is said whose slots are all known. {name} is a slot, filled from the conversation. It may
-// stand inside of backticks, as in `make -C {parent}`; its value then has none of its own.
+// A step is a template: alternatives separated by ||. The first one whose slots all have values is used. {name}
+// is a slot, filled from the conversation. In backticks, as in `make -C {parent}`, its value loses its own
+// backticks.
 
 var slotForm = recovery.NewPattern(`\{([^{}]*)\}`)
 
-// checkTemplate reports what is wrong with a template.
+// checkTemplate reports the first problem of a template.
 func checkTemplate(text string) error {
 	for part := range strings.SplitSeq(text, "||") {
 		for _, m := range slotForm.FindAllStringSubmatch(part, -1) {
@@ -40,7 +40,7 @@ func checkTemplate(text string) error {
 	return nil
 }
 
-// render says the first alternative of a template that is known, "" if there is none.
+// render returns the first alternative of a template whose slots all have values, or "".
 func render(text string, fill func(slot string) string) string {
 	for part := range strings.SplitSeq(text, "||") {
 		if said, known := filled(strings.TrimSpace(part), fill); known {
@@ -50,7 +50,7 @@ func render(text string, fill func(slot string) string) string {
 	return ""
 }
 
-// filled is an alternative with the values of its slots; known reports whether it has all.
+// filled fills the slots of an alternative; known is false if a slot has no value.
 func filled(part string, fill func(slot string) string) (said string, known bool) {
 	from := 0
 	for _, m := range slotForm.FindAllStringSubmatchIndex(part, -1) {
@@ -67,7 +67,7 @@ func filled(part string, fill func(slot string) string) (said string, known bool
 	return said + part[from:], true
 }
 
-// plain is the first alternative of a template without slots.
+// plain returns the first alternative of a template that has no slots.
 func plain(text string) string {
 	return render(text, func(string) string { return "" })
 }

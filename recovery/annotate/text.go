@@ -9,18 +9,17 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// maxQuoted bounds a path, a name or a command that is quoted, in runes.
+// maxQuoted limits a quoted path, name or command, in runes.
 const maxQuoted = 120
 
-// marks begin what would look like another speaker, or like a note of ours.
+// marks matches text that looks like another speaker or a note of the gateway.
 var marks = recovery.NewPattern(`(?i)\[(\s*/?\s*(?:gateway|inst|sys|system|user|assistant|developer|tool|human|ai)\b)`)
 
-// oneLine makes data of a text: one line of at most n runes, without control
-// characters, terminal escapes, fences, tags and the marks of other speakers.
-// It is idempotent.
+// oneLine makes a text safe to quote: one line of at most n runes, without control characters, terminal escapes,
+// code fences, tags and role markers. It is idempotent.
 func oneLine(s string, n int) string {
 	if len(s) > 16*n {
-		s = s[:16*n] // four bytes each, and as much again of what is taken out
+		s = s[:16*n] // four bytes per rune, and room for what is removed
 	}
 	s = trajectory.WithoutEscapes(s)
 	var b strings.Builder
@@ -50,7 +49,7 @@ func oneLine(s string, n int) string {
 		case '<':
 			r = '‹'
 		case '>':
-			if before == '>' || before == '<' { // one alone, as in ->, closes nothing
+			if before == '>' || before == '<' { // a single >, as in ->, closes nothing
 				r = '›'
 			}
 		}
@@ -68,7 +67,7 @@ func oneLine(s string, n int) string {
 	return out
 }
 
-// quoted is a name, a path or a command as data, "" for nothing.
+// quoted quotes a name, a path or a command as data; it returns "" for an empty text.
 func quoted(s string) string {
 	if s = oneLine(s, maxQuoted); s == "" {
 		return ""
@@ -76,7 +75,7 @@ func quoted(s string) string {
 	return "`" + s + "`"
 }
 
-// listed is up to max of the names, quoted; "" without one.
+// listed joins up to max quoted names, with last before the last one; "" for none.
 func listed(names []string, max int, last string) string {
 	var out []string
 	for _, n := range names {
