@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Budget is what one session may use before it is stopped; zero is no limit. It is a seat belt against agents
-// that run away, and no limit against clients: who changes what a session is known by begins another one.
+// Budget is what one session may use before it is stopped; zero means no limit. It stops runaway agents. It is no
+// limit against clients, who can begin a new session at any time.
 type Budget struct {
 	Requests int           `yaml:"requests"`
-	Tokens   int           `yaml:"tokens"`   // of prompts and answers, of all attempts
+	Tokens   int           `yaml:"tokens"`   // of the prompts and answers of all attempts
 	Spending float64       `yaml:"spending"` // in the currency of the prices
 	Duration time.Duration `yaml:"duration"` // since its first request
-	// Per is what is bounded: each session, or all sessions of a credential together, such as
+	// Per says what the budget applies to: each session, or all sessions of a credential together, for example
 	// those of an agent and its sub-agents.
 	Per BudgetScope `yaml:"per"`
 }
 
-// BudgetScope says whose use a budget bounds.
+// BudgetScope says whose use counts against a budget.
 type BudgetScope string
 
-// The scopes of a budget; empty is a session.
+// The scopes of a budget; empty means session.
 const (
 	PerSession    BudgetScope = "session"
 	PerCredential BudgetScope = "credential"
@@ -31,7 +31,7 @@ func (b Budget) Any() bool {
 	return b.Requests > 0 || b.Tokens > 0 || b.Spending > 0 || b.Duration > 0
 }
 
-// maxBudget is far below what a store counts to, in tokens and in millionths of money.
+// maxBudget is far below the largest number that a store counts to, in tokens and in millionths of the currency.
 const maxBudget = 1 << 40
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.

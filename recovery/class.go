@@ -1,8 +1,7 @@
 package recovery
 
-// Class names what went wrong with one upstream attempt, in the words that
-// events, metrics and configuration use. The table of all classes, with the
-// rules that recognise them, is package classify's.
+// Class names what went wrong with one upstream attempt. Events, metrics and the configuration use these names. Package
+// classify has the table of classes and the rules that recognise them.
 type Class string
 
 // The classes of upstream failures.
@@ -13,7 +12,7 @@ const (
 	QuotaExhausted        Class = "quota_exhausted"         // no money or allowance left; waiting does not help
 	Overloaded            Class = "overloaded"              // the provider has no capacity for anybody
 	ServerError           Class = "server_error"            // the provider failed, also refused and reset connections
-	Timeout               Class = "timeout"                 // no answer within the upstream's or our limit
+	Timeout               Class = "timeout"                 // no answer within the upstream's or the gateway's limit
 	StreamCut             Class = "stream_cut"              // an answer ended or stalled before its proper end
 	EmptyResponse         Class = "empty_response"          // a success without any content
 	UnsupportedParameter  Class = "unsupported_parameter"   // the target refuses a request field
@@ -31,8 +30,8 @@ const (
 	Unknown               Class = "unknown"                 // a failure that no rule recognises
 )
 
-// Retryable reports whether the same request may succeed at another time, or when the
-// model is asked again.
+// Retryable reports whether the same request may succeed later, or when the model is asked
+// again.
 func (c Class) Retryable() bool {
 	switch c {
 	case RateLimit, Overloaded, ServerError, Timeout, StreamCut, EmptyResponse, ModelOutputInvalid:
@@ -41,26 +40,25 @@ func (c Class) Retryable() bool {
 	return false
 }
 
-// Scope says what a failure is about, and so what an attempt elsewhere can change.
+// Scope says what a failure concerns, and so whether an attempt elsewhere can help.
 type Scope uint8
 
 // The scopes of failures.
 const (
-	ScopeRequest    Scope = iota // the request itself: the same bytes fail everywhere of this kind
+	ScopeRequest    Scope = iota // the request itself: the same bytes fail at every such target
 	ScopeCredential              // the key: another key of the same upstream may work
 	ScopeTarget                  // the upstream or model: another target may work, or the same one later
-	ScopeClient                  // the client: nobody can help
+	ScopeClient                  // the client: nothing helps
 )
 
-// Spec is what a class means for recovery: one row of the table.
-// Specs are immutable and shared.
+// Spec says what a class means for recovery: one row of the table. Specs are immutable and shared.
 type Spec struct {
 	Class   Class
 	Meaning string // one sentence for operators
 	Scope   Scope
-	Status  int      // status for the client when the upstream gave none
-	Counts  bool     // counts against the target's breaker
-	Cools   bool     // cools the target's key down
-	Setup   bool     // a mistake of the configuration: the target cannot answer until somebody mends that
+	Status  int      // status for the client if the upstream sent none
+	Counts  bool     // the failure counts against the target's breaker
+	Cools   bool     // the failure starts a cool-down of the target's key
+	Setup   bool     // the configuration is wrong: the target cannot answer until an operator corrects it
 	Plan    []string // names of strategies, in the order in which they are asked
 }

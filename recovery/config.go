@@ -26,39 +26,38 @@ func ParseMode(s string) (m Mode, ok bool) {
 	return "", false
 }
 
-// Graceful is what a client gets of a request that cannot be helped.
+// Graceful says what a client gets for a request that cannot be recovered.
 type Graceful string
 
 // The ways to fail.
 const (
-	GracefulExplain Graceful = "explain" // the model is asked to explain it to the user
+	GracefulExplain Graceful = "explain" // the model is asked to explain the refusal to the user
 	GracefulError   Graceful = "error"   // the upstream's error
 )
 
-// Media is what becomes of images and other attachments that a target refuses.
+// Media says what happens to images and other attachments that a target refuses.
 type Media string
 
-// The ways to treat them.
+// The ways to treat attachments.
 const (
-	MediaKeep Media = "keep" // the refusal stands
-	MediaDrop Media = "drop" // the model gets a short text in their place
+	MediaKeep Media = "keep" // the client gets the refusal
+	MediaDrop Media = "drop" // a short text replaces them
 )
 
-// Config bounds what the engine spends on one request.
+// Config limits what the engine spends on one request.
 type Config struct {
 	Mode Mode `yaml:"mode"`
-	// Deadline bounds the time to the first byte for the client. A client's
-	// x-stainless-timeout takes its place for that request.
+	// Deadline limits the time to the first byte for the client. A client's
+	// x-stainless-timeout replaces it for that request.
 	Deadline time.Duration `yaml:"deadline"`
-	// Attempts is all attempts of one request that may cost something: retries,
-	// moves, re-asks. 1 turns trying again off.
+	// Attempts limits the attempts of one request that may cost something: the first, retries, fallbacks,
+	// re-asks. 1 turns recovery off.
 	Attempts int `yaml:"attempts"`
-	// Patience is how long failures that cost nothing are waited out where no other
-	// target is left (refused, no route, 429, 502, 503, 529, a 500 within 2 s), at most
-	// half of what the client waits. Waits that an upstream asks for are not counted.
-	// 0: these failures count as Attempts.
+	// Patience is how long a request without another target keeps trying after failures that cost nothing
+	// (refused, no route, 429, 502, 503, 529, a 500 within 2 s), at most half of the client's own timeout. Waits
+	// that an upstream asks for do not count. With 0 these failures count towards Attempts.
 	Patience time.Duration `yaml:"patience"`
-	// BackoffMin and BackoffMax bound the random waits before blind resends, see [Situation.Backoff].
+	// BackoffMin and BackoffMax limit the random waits before blind resends, see [Situation.Backoff].
 	BackoffMin time.Duration `yaml:"backoff_min"`
 	BackoffMax time.Duration `yaml:"backoff_max"`
 	// RateLimitWait is the first wait after a rate limit without a hint; it doubles up
@@ -68,34 +67,31 @@ type Config struct {
 	WaitSame time.Duration `yaml:"wait_same"`
 	// WaitMax is the longest wait when nothing else is left.
 	WaitMax time.Duration `yaml:"wait_max"`
-	// ExtraInput bounds the extra billable work of one request, in units of its
-	// own input: parallel starts, continuations and re-asks, each of which sends it
-	// once more, and summaries, at what they read. A stream that was cut has twice as much.
+	// ExtraInput limits the extra billable input of one request, as a multiple of its own input: parallel starts,
+	// continuations and re-asks count 1 each, summaries by what they read. For a cut stream the limit is doubled.
 	ExtraInput int `yaml:"extra_input"`
-	// Reasks is how often a model is asked again for an answer that cannot be
-	// mended, within ExtraInput.
+	// Reasks limits how often a model is asked again after an answer that cannot be repaired, within
+	// ExtraInput.
 	Reasks int `yaml:"reasks"`
-	// Continue are the ways in which an answer is continued that breaks after text
-	// was sent, in order.
+	// Continue lists the ways to continue an answer that breaks after text was delivered, in order.
 	Continue []Way `yaml:"-"`
-	// Graceful says what becomes of a request that an upstream refuses in the
-	// middle of a conversation and that nothing else helps.
+	// Graceful says what the client gets for a request that an upstream refuses within a conversation and that
+	// nothing else can recover.
 	Graceful Graceful `yaml:"graceful"`
-	// Media says what becomes of attachments that a target refuses.
+	// Media says what happens to attachments that a target refuses.
 	Media Media `yaml:"media"`
-	// Parallel bounds parallel starts, the only extra billable work of the
-	// failure path.
+	// Parallel limits parallel starts.
 	Parallel ParallelConfig `yaml:"parallel"`
 }
 
-// CutInput is ExtraInput of a request whose stream was cut: somebody has the beginning of an
-// answer, and each continuation goes on where the last one stopped.
+// CutInput returns ExtraInput for a request whose stream was cut: the client has the beginning of an answer, and each
+// continuation goes on where the last one stopped.
 func (c *Config) CutInput() int { return 2 * c.ExtraInput }
 
-// maxExtraInput is the most that ExtraInput may be.
+// maxExtraInput is the largest ExtraInput.
 const maxExtraInput = 10
 
-// ParallelConfig bounds parallel starts.
+// ParallelConfig limits parallel starts.
 type ParallelConfig struct {
 	Enabled   bool    `yaml:"enabled"`
 	MaxTokens int     `yaml:"max_tokens"` // no parallel start above this many estimated input tokens

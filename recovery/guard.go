@@ -2,9 +2,8 @@ package recovery
 
 import "fmt"
 
-// Guard runs f, a part of the recovery, in the caller's goroutine. Where it
-// breaks, broke (may be nil) is told of it in words for an event's Cause, and
-// the result is false: what f was for then goes on as through a plain proxy.
+// Guard runs f, a part of the recovery, in the caller's goroutine. If f panics, Guard calls broke (which may be nil)
+// with a text for an event's Cause and returns false. The request then continues as through a plain proxy.
 func Guard(part string, f func(), broke func(cause string)) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil && broke != nil {
@@ -15,7 +14,7 @@ func Guard(part string, f func(), broke func(cause string)) (ok bool) {
 	return true
 }
 
-// guard is Guard with an event of this run.
+// guard calls Guard and sends an event if f panics.
 func (r *run) guard(part string, f func()) (ok bool) {
 	return Guard(part, f, func(cause string) {
 		ev := r.event(EventDegraded, nil)
@@ -24,7 +23,7 @@ func (r *run) guard(part string, f func()) (ok bool) {
 	})
 }
 
-// clipCause bounds what a panic says.
+// clipCause shortens the text of a panic.
 func clipCause(s string) string {
 	const most = 300
 	if len(s) > most {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Sign is what an attempt has shown of itself, by how much it says.
+// Sign is a sign of life of an attempt; larger ones say more.
 type Sign int32
 
 // The signs of life.
 const (
-	SignNone   Sign = iota // nothing, or no more than a response head
+	SignNone   Sign = iota // nothing, or only a response head
 	SignAlive              // comments, pings, a role: something keeps the connection open
 	SignThinks             // a response that was created, an open item of reasoning
 	SignWrites             // the model writes, although nothing of it can be shown yet
@@ -22,7 +22,7 @@ type Life struct {
 	lost atomic.Bool
 }
 
-// Show notes a sign.
+// Show records a sign.
 func (l *Life) Show(s Sign) {
 	for old := l.sign.Load(); old < int32(s); old = l.sign.Load() {
 		if l.sign.CompareAndSwap(old, int32(s)) {
@@ -34,13 +34,13 @@ func (l *Life) Show(s Sign) {
 // Sign returns the strongest sign so far.
 func (l *Life) Sign() Sign { return Sign(l.sign.Load()) }
 
-// Limits are how long an attempt may show no first token before another starts beside it, by what it
-// has shown; 0 is never.
+// Limits say how long an attempt may take to its first token before another one starts beside it, by its
+// strongest sign of life; 0 means never.
 type Limits struct {
 	Silent time.Duration // nothing
 	Alive  time.Duration // signs of life
 	Thinks time.Duration // open reasoning
-	// Lost is the silence of one that is given up where there is evidence that it is lost.
+	// Lost is the time from which an attempt is abandoned if there is evidence that it is lost.
 	Lost time.Duration
 }
 
@@ -57,7 +57,7 @@ func (l Limits) After(s Sign) time.Duration {
 	return l.Silent
 }
 
-// Lose notes that another attempt has won: what the client has by now says nothing of this one.
+// Lose records that another attempt has won, so that the client's answer is not this one's.
 func (l *Life) Lose() { l.lost.Store(true) }
 
 // Lost reports whether another attempt has won.

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Losers reads attempts that lost a race to their end, unseen by the client, to find out whether
-// their targets are slow or dead: one at a time for each target. They outlive the requests that
-// they were made for, and end with Close. The zero value is ready; it is safe for concurrent use.
+// Losers reads attempts that lost a race to their end, in the background, to learn whether their targets are slow or
+// dead. It reads one per target at a time. The attempts outlive their requests and end with Close. The zero value is
+// ready; it is safe for concurrent use.
 type Losers struct {
 	mu     sync.Mutex
 	kept   map[Target]context.CancelCauseFunc // by upstream and model; probes apart from others
@@ -17,18 +17,17 @@ type Losers struct {
 }
 
 const (
-	// maxLosers limits what is read at a time, over all targets: each keeps its request in memory.
+	// maxLosers limits the attempts that are read at a time, over all targets: each keeps its request in memory.
 	maxLosers = 32
 	// readLoser limits how long a loser is read after its race.
 	readLoser = 3 * time.Minute
-	// deadAfter is how many attempts, one after the other, have to show nothing before their target
-	// counts as dead.
+	// deadAfter is the number of silent attempts in a row from which their target counts as dead.
 	deadAfter = 4
-	// lookEvery is how often attempts that are silent for too long are looked at.
+	// lookEvery is how often attempts that are silent for too long are checked.
 	lookEvery = time.Second
 )
 
-// place is the place of an attempt: its target's, or that of its target's probe.
+// place returns the key of an attempt in Losers: its target, or its target's probe.
 func (rc *racer) place() Target {
 	t := rc.ticket.Target.Keyless()
 	if rc.probe() {
@@ -37,7 +36,7 @@ func (rc *racer) place() Target {
 	return t
 }
 
-// keep takes a place for an attempt; false where it is taken.
+// keep takes the place for an attempt; it returns false if the place is taken.
 func (l *Losers) keep(t Target, cancel context.CancelCauseFunc) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +51,7 @@ func (l *Losers) keep(t Target, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-// release gives a place back.
+// release frees a place.
 func (l *Losers) release(t Target) {
 	l.mu.Lock()
 	delete(l.kept, t)
@@ -60,7 +59,7 @@ func (l *Losers) release(t Target) {
 	l.group.Done()
 }
 
-// Close ends all that is read, waits for that, and keeps nothing from then on.
+// Close ends all attempts that are read and waits for that. From then on keep returns false.
 func (l *Losers) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -71,13 +70,13 @@ func (l *Losers) Close() {
 	l.group.Wait()
 }
 
-// Charger is a Sender that can charge what an attempt used although its exchange may have ended. It
-// returns what that cost, where prices are known.
+// Charger is a Sender that can charge an attempt's usage after the end of its exchange. It returns the price, if
+// prices are configured.
 type Charger interface {
 	Charge(t Target, u Usage) (spent float64)
 }
 
-// How a loser ended, as the cause of its event.
+// How a loser ended: the cause of its event.
 const (
 	lateAnswered = "answered"
 	lateFailed   = "failed"
@@ -85,8 +84,8 @@ const (
 	lateUnknown  = "given up"
 )
 
-// readOn waits for what is left of a race: live attempts, of which kept, which may be nil, is read to
-// its end. It touches nothing of the exchange that changes.
+// readOn waits for the remaining live attempts of a race and reads kept, which may be nil, to its end. It touches nothing
+// of the exchange that changes.
 func (r *run) readOn(kept *racer, arrivals <-chan arrival, live int) {
 	look, over := time.NewTicker(lookEvery), time.NewTimer(readLoser)
 	defer look.Stop()
@@ -117,8 +116,8 @@ func (r *run) readOn(kept *racer, arrivals <-chan arrival, live int) {
 	}
 }
 
-// dead reports whether everything says that the target of a silent attempt is dead: it shows nothing for
-// twice its limit, as did others before, and nothing else of the target answered meanwhile.
+// dead reports whether the target of a silent attempt counts as dead: the attempt shows nothing for twice its limit, as
+// did others before, and the target answered nothing else meanwhile.
 func (r *run) dead(rc *racer) bool {
 	if rc.life.Sign() != SignNone || rc.limits.Silent <= 0 || time.Since(rc.started) < min(2*rc.limits.Silent, rc.limits.Silent+readLoser) {
 		return false
@@ -128,7 +127,7 @@ func (r *run) dead(rc *racer) bool {
 	return n >= deadAfter
 }
 
-// found books what a loser that was read to its end says of its target.
+// found records what a loser that was read to its end shows about its target.
 func (r *run) found(got arrival, dead bool, over <-chan time.Time) {
 	rc := got.racer
 	defer r.Losers.release(rc.place())
@@ -142,20 +141,20 @@ func (r *run) found(got arrival, dead bool, over <-chan time.Time) {
 		cause = lateDead
 		o.Failure = r.failure(rc, Evidence{Phase: PhaseHeaders, Err: context.DeadlineExceeded})
 		o.Dead = true
-	case rc.ctx.Err() == nil: // else nobody knows how it would have ended
+	case rc.ctx.Err() == nil: // otherwise it is unknown how it would have ended
 		cause = lateFailed
 		o.Failure = got.failure
 		if got.failure.Signal.Status == 0 && got.failure.Signal.Phase <= PhaseHeaders && rc.life.Sign() == SignNone {
 			n := 0
 			Guard("pace", func() { n, _ = r.Pace.Silence(rc.ticket.Target) }, nil)
-			o.Dead = n > 0 // nothing else of the target answered since
+			o.Dead = n > 0 // the target answered nothing else since
 		}
 	}
 	if o.Dead {
 		_, o.Several = r.Pace.Silence(rc.ticket.Target)
 	}
 	if o.Dead || o.Failure != nil && o.Failure.Signal.Status != 0 {
-		r.Pace.Heard(rc.ticket.Target) // what comes next is judged anew
+		r.Pace.Heard(rc.ticket.Target) // later attempts are judged anew
 	}
 	rc.cancel(nil)
 	o.At = time.Now()
@@ -168,7 +167,7 @@ func (r *run) found(got arrival, dead bool, over <-chan time.Time) {
 	r.Observer.Observe(ev)
 }
 
-// late reads an answer that nobody gets to its end, for what it says of the pace and for what it cost.
+// late reads an answer that no client gets to its end, to learn the pace and the usage.
 func (r *run) late(rc *racer, answer Answer, over <-chan time.Time) Usage {
 	read := make(chan struct{})
 	go func() {

@@ -11,9 +11,8 @@ func (n *Names) Of(t Target) string {
 	return n.memo.Of(t, Target.String)
 }
 
-// Memo remembers the names that were made of what comes again and again. It is
-// bounded: clients may invent what they like. Safe for concurrent use; the zero
-// value is ready.
+// Memo caches the names of recurring keys. Its size is limited, since clients may invent keys. Safe for concurrent
+// use; the zero value is ready.
 type Memo[K comparable] struct {
 	mu    sync.RWMutex
 	names map[K]string
@@ -21,7 +20,7 @@ type Memo[K comparable] struct {
 
 const maxNames = 8192
 
-// Of returns the name of k, which name makes where it is not known yet. Both are kept.
+// Of returns the name of k, and calls name for an unknown k. It keeps both.
 func (m *Memo[K]) Of(k K, name func(K) string) string {
 	m.mu.RLock()
 	s, ok := m.names[k]

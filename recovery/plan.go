@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// PlanStrategy is a way on that a planner proposes.
+// PlanStrategy is the kind of next step that a planner proposes.
 type PlanStrategy string
 
 // The strategies.
@@ -14,7 +14,7 @@ const (
 	PlanOtherTool PlanStrategy = "alternative-tool"     // another tool
 	PlanAdjust    PlanStrategy = "parameter-adjustment" // the same tool with other parameters
 	PlanEscalate  PlanStrategy = "escalate"             // a question for the user
-	PlanGiveUp    PlanStrategy = "give-up"              // what cannot be done is left, and said
+	PlanGiveUp    PlanStrategy = "give-up"              // the agent leaves the impossible part and says so
 )
 
 // PlanStrategies lists the strategies.
@@ -25,15 +25,15 @@ func PlanStrategies() []PlanStrategy {
 // Calls reports whether the strategy is a call of a tool.
 func (s PlanStrategy) Calls() bool { return s == PlanRetry || s == PlanOtherTool || s == PlanAdjust }
 
-// PlanHint is no plan: the note of the rules is known to help. It is of patterns only.
+// PlanHint is no plan: the rules' note is known to help. Only patterns have it.
 const PlanHint PlanStrategy = Hint
 
-// PlanBand is what a plan's confidence allows.
+// PlanBand says what a plan's confidence allows.
 type PlanBand string
 
 // The bands.
 const (
-	BandAct      PlanBand = "act"      // it is carried out
+	BandAct      PlanBand = "act"      // the model must carry it out
 	BandPropose  PlanBand = "propose"  // it is proposed, or waits for a person's approval
 	BandEscalate PlanBand = "escalate" // the user is asked
 )
@@ -41,30 +41,30 @@ const (
 // The sources of a plan.
 const (
 	PlanPlanner   = "planner"   // a model
-	PlanHeuristic = "heuristic" // the rule for when the planner is of no use
-	PlanLearned   = "learned"   // a pattern, by which the planner was not asked
+	PlanHeuristic = "heuristic" // the fallback if the planner fails
+	PlanLearned   = "learned"   // a learned pattern, in place of the planner
 )
 
-// Plan is how an agent that is stuck may go on. What a model wrote of it is data:
-// bounded, checked against the request, and never an instruction to the gateway.
+// Plan proposes how a stuck agent can go on. What a model wrote in it is data: limited in length, checked against the
+// request, and never an instruction to the gateway.
 type Plan struct {
 	Strategy   PlanStrategy `json:"strategy"`
 	Reasoning  string       `json:"reasoning,omitempty"`
-	Tool       string       `json:"tool,omitempty"`       // that the request offers; of strategies that call one
-	Parameters string       `json:"parameters,omitempty"` // a JSON object that the tool takes
+	Tool       string       `json:"tool,omitempty"`       // tool of the request, for strategies that call one
+	Parameters string       `json:"parameters,omitempty"` // JSON object with the tool's arguments
 	Message    string       `json:"message,omitempty"`    // the question for the user
-	Expected   string       `json:"expected,omitempty"`   // what should come of it
+	Expected   string       `json:"expected,omitempty"`   // the expected outcome
 	Confidence float64      `json:"confidence"`
 	Band       PlanBand     `json:"band"`
 	Source     string       `json:"source"`
-	Percent    int          `json:"percent,omitempty"` // how far the work is, as the planner sees it
+	Percent    int          `json:"percent,omitempty"` // the planner's estimate of the progress
 	Blockers   []string     `json:"blockers,omitempty"`
 	Milestone  string       `json:"milestone,omitempty"` // the next one
 	// Steps are the calls in their order; the first is Tool with Parameters.
 	Steps      []PlanStep     `json:"steps,omitempty"`
-	Iterations int            `json:"estimated_iterations,omitempty"` // calls until it works, as the planner estimates them
+	Iterations int            `json:"estimated_iterations,omitempty"` // the planner's estimate of the calls until it works
 	Fallbacks  []PlanStrategy `json:"fallback_chain,omitempty"`       // what to try if it fails, in order
-	// Forced is set where the model has to call Tool next: see plan.Config.Force.
+	// Forced is set if the model must call Tool next: see plan.Config.Force.
 	Forced bool `json:"forced,omitempty"`
 }
 
@@ -75,7 +75,7 @@ type PlanStep struct {
 	Expected   string `json:"expected,omitempty"`
 }
 
-// Bare is the plan for an event: without the sentences and arguments that a model wrote.
+// Bare returns the plan for an event, without the sentences and arguments that a model wrote.
 func (p *Plan) Bare() *Plan {
 	bare := &Plan{Strategy: p.Strategy, Tool: p.Tool, Confidence: p.Confidence, Band: p.Band, Source: p.Source, Percent: p.Percent,
 		Iterations: p.Iterations, Fallbacks: p.Fallbacks, Forced: p.Forced}
@@ -85,17 +85,17 @@ func (p *Plan) Bare() *Plan {
 	return bare
 }
 
-// MadePlan is a plan that was made lately.
+// MadePlan is a recent plan.
 type MadePlan struct {
 	Session string    `json:"session"`
 	Key     string    `json:"key,omitempty"` // name of the gateway key
 	Model   string    `json:"model"`
 	Made    time.Time `json:"made"`
-	Cause   string    `json:"cause,omitempty"` // why the planner's own was of no use
+	Cause   string    `json:"cause,omitempty"` // why the planner's own plan was useless
 	Plan    *Plan     `json:"plan"`
 }
 
-// Approval is a plan for an agent that is stuck, and whether it may be carried out.
+// Approval is a plan for a stuck agent with its state of approval.
 type Approval struct {
 	ID      string    `json:"id"`
 	State   string    `json:"state"` // waiting, approved or refused
@@ -103,11 +103,11 @@ type Approval struct {
 	Key     string    `json:"key,omitempty"` // name of the gateway key
 	Model   string    `json:"model"`
 	Made    time.Time `json:"made"`
-	Until   time.Time `json:"until"` // then it is only proposed
+	Until   time.Time `json:"until"` // from then on it is only proposed
 	Plan    *Plan     `json:"plan"`
 }
 
-// Why a plan cannot be decided about.
+// Errors of decisions about a plan.
 var (
 	ErrNoApproval = errors.New("no such plan waits")
 	ErrDecided    = errors.New("that plan was decided already")

@@ -7,48 +7,48 @@ import (
 	"sync/atomic"
 )
 
-// Resume continues an answer of which the client already has the beginning.
+// Resume describes how to continue an answer whose beginning the client already has.
 type Resume struct {
 	Sent  string // text that the client has
-	Way   Way    // how the rest is asked for; empty with Calls
-	Calls bool   // the client has all of the text: only the calls of the new answer are wanted
+	Way   Way    // how to get the rest; empty with Calls
+	Calls bool   // the client has the whole text: only the calls of the new answer are used
 
-	// Of WayListen and WayFetch: what is listened to again, or asked for.
+	// For WayListen and WayFetch: the answer on the server.
 	Job *Job
 
-	// Of WayAsk: what the model is told, how many bytes of Sent's end that tells
-	// it to repeat, and how many it must.
+	// For WayAsk: the question to the model, how many bytes at the end of Sent it asks the model to repeat, and how
+	// many the model must repeat.
 	Question      string
 	Quoted, Least int
 
-	// Tokens of Sent, and those that the request's prompt has more than the
-	// client's: an answer is counted as if it had come in one piece.
+	// Tokens counts Sent; Prompt counts what the continuation adds to the client's prompt. They make the reported usage
+	// that of an answer in one piece.
 	Tokens, Prompt int
 }
 
-// Way is how the rest of an answer is asked for.
+// Way is a way to get the rest of an answer.
 type Way string
 
 // The ways, the surest first.
 const (
-	WayPrefill Way = "prefill" // Sent is given as the beginning of the answer, which the server goes on from
-	WayReplay  Way = "replay"  // the same request again: it must repeat all of Sent
-	WayListen  Way = "listen"  // the server has gone on with it, and is asked for what is missing
-	WayFetch   Way = "fetch"   // the server is asked for the whole answer, which it was to keep
+	WayPrefill Way = "prefill" // the request gives Sent as the beginning of the answer, which the server continues
+	WayReplay  Way = "replay"  // the same request is sent again: its answer must repeat all of Sent
+	WayListen  Way = "listen"  // the server has continued the answer, and is asked for the missing events
+	WayFetch   Way = "fetch"   // the server is asked for the whole answer, which it was to store
 	WayAsk     Way = "ask"     // the model is asked to repeat the last words of Sent and go on
 )
 
-// Ways are all of them, in the order in which they are tried.
+// Ways returns the ways that can be configured, in the order in which they are tried.
 func Ways() []Way { return []Way{WayPrefill, WayReplay, WayAsk} }
 
-// Prober is a Sender that can find out how a target continues an answer whose
-// beginning is given. It takes a moment, so it is asked only after a cut.
+// Prober is a Sender that can find out how a target continues an answer whose beginning is given. This takes a moment,
+// so it is used only after a cut.
 type Prober interface {
-	// Prefill is never PrefillAuto.
+	// Prefill never returns PrefillAuto.
 	Prefill(ctx context.Context, c Candidate) Prefill
 }
 
-// probe finds out how the candidates continue an answer, where that is not known.
+// probe finds out how the candidates continue an answer, if that is unknown.
 func (r *run) probe(ctx context.Context) {
 	p, ok := r.sender.(Prober)
 	if !ok || !slices.Contains(r.Config.Continue, WayPrefill) {
@@ -67,10 +67,10 @@ type Counter interface {
 	Count(model, text string) int
 }
 
-// fetches reports whether nothing is asked of a model, nor of its target as such.
+// fetches reports whether the attempt only fetches a stored answer, without work for a model.
 func (res *Resume) fetches() bool { return res != nil && res.Way == WayFetch }
 
-// measure counts what a continuation has in its prompt.
+// measure counts the tokens that a continuation adds to the prompt.
 func (r *run) measure(a Action) {
 	res := a.Resume
 	if res == nil || res.Calls || res.Tokens > 0 || res.fetches() {
@@ -93,7 +93,7 @@ func (r *run) tokens(model, text string) (n int) {
 	return n
 }
 
-// spared is how many tokens of the answer a continuation does not write again.
+// spared returns how many tokens of the answer a continuation does not write again.
 func (res *Resume) spared() int {
 	switch res.Way {
 	case WayPrefill:
@@ -104,20 +104,20 @@ func (res *Resume) spared() int {
 	return 0
 }
 
-// Delivered is how many tokens of Sent came before a continuation that repeats
-// the last bytes of it.
+// Delivered returns how many tokens of Sent stand before a continuation that repeats its last
+// bytes.
 func (res *Resume) Delivered(repeated int) int {
 	return res.Tokens * max(0, len(res.Sent)-repeated) / max(1, len(res.Sent))
 }
 
-// repeaters are the targets that gave the same sampled answer twice: caches, and test
-// servers. The zero repeaters knows none. Safe for concurrent use.
+// repeaters remembers targets that gave the same sampled answer twice: caches and test servers. The zero value knows
+// none. Safe for concurrent use.
 type repeaters struct {
 	of sync.Map // Target without its key -> struct{}
 	n  atomic.Int32
 }
 
-// maxRepeaters limits the targets that are remembered: clients name models.
+// maxRepeaters limits the remembered targets, since clients choose the names of models.
 const maxRepeaters = 1024
 
 func (r *repeaters) saw(t Target) {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What a request leaves to the memory of a server limits what may be done with it
-// ([transcript.State]). The engine enforces that here, whatever stages and strategies
-// propose; [run.plan] and [run.beside] ask it about continuations and parallel starts.
+// A request that refers to state on a server ([transcript.State]) can be recovered in fewer ways. The engine enforces
+// that here, whatever stages and strategies propose; [run.plan] and [run.beside] do so for continuations and parallel
+// starts.
 
 // applyServerState limits the candidates to the account that stores the conversation, and removes from what
 // goes upstream the ids of answers that only the gateway knows, because it gave them.
@@ -33,11 +33,11 @@ func (r *run) applyServerState() {
 	}
 }
 
-// StrategyListen is the engine's own: a server goes on with an answer although the
-// connection broke, and has every event of it.
+// StrategyListen belongs to the engine itself: it reads on an answer that the server continues after the connection
+// broke.
 const StrategyListen = "listen"
 
-// StrategyFetch is the engine's own: a server was to keep the answer, and is asked once whether it did.
+// StrategyFetch belongs to the engine itself: it asks a server once for an answer that it was to store.
 const StrategyFetch = "fetch"
 
 // reattach proposes to read on an answer that its server is still writing, or to fetch one that the server may have stored.
@@ -58,8 +58,8 @@ func (r *run) reattach(f *Failure) (Action, bool) {
 	return Action{Strategy: StrategyListen, Target: i, Wait: s.Backoff(x.Candidates[i].Tries - 1), Resume: &Resume{Way: WayListen, Sent: f.Sent, Job: f.Job}}, true
 }
 
-// allowed reports whether a proposed action may be carried out. A note that a server
-// would remember is left away; what is nothing without its note is not done.
+// allowed reports whether a proposed action may be carried out. It removes a note that a server would store, and refuses
+// an action that makes no sense without its note.
 func (r *run) allowed(a *Action) bool {
 	if a.Note == "" || r.x.state.MayNote() {
 		return true

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Switch is what an operator has turned off, or down, of a gateway.
+// Switch is a restriction that an operator has set at run time.
 type Switch struct {
 	Of   string `json:"of"`   // upstream, target, model or key
-	Name string `json:"name"` // of that; a target's is UPSTREAM/MODEL
-	// Mode is the most that may be done to its requests. ModeDisabled, for upstreams and targets, has them
-	// asked no more.
+	Name string `json:"name"` // its name; UPSTREAM/MODEL for a target
+	// Mode is the highest mode for its requests. With ModeDisabled, an upstream or a target gets no
+	// requests.
 	Mode  Mode      `json:"mode"`
 	Since time.Time `json:"since,omitzero"` // zero: from the configuration
 }
@@ -19,7 +19,7 @@ type Switch struct {
 // ModeDisabled keeps requests away from an upstream or a target.
 const ModeDisabled Mode = "disabled"
 
-// Check reports what no switch can be.
+// Check reports why a switch is invalid.
 func (s Switch) Check() error {
 	_, known := ParseMode(string(s.Mode))
 	switch {

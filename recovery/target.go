@@ -19,22 +19,22 @@ func (t Target) String() string {
 	return s
 }
 
-// Keyless is the target without its key: what holds for the model holds for all keys.
+// Keyless returns the target without its key, for facts that hold for all keys.
 func (t Target) Keyless() Target {
 	t.Key = ""
 	return t
 }
 
-// Mark is one thing that is kept of a target, for operators to see and to clear.
+// Mark is one fact that is remembered about a target, which operators can see and clear.
 type Mark struct {
-	Target   string    `json:"target"` // as Target.String says it
+	Target   string    `json:"target"` // Target.String
 	Kind     MarkKind  `json:"kind"`
-	Item     string    `json:"item"` // names it, to clear it alone; marks with one name are cleared together
+	Item     string    `json:"item"` // name, by which it can be cleared alone; marks with equal names are cleared together
 	Detail   string    `json:"detail,omitempty"`
-	Evidence string    `json:"evidence,omitempty"` // what told it
-	Request  string    `json:"request,omitempty"`  // id of the request that found it out
-	Since    time.Time `json:"since,omitzero"`     // when it was found out, or last seen again
-	Until    time.Time `json:"until,omitzero"`     // zero is until something else is seen, or the process ends
+	Evidence string    `json:"evidence,omitempty"` // what showed it
+	Request  string    `json:"request,omitempty"`  // id of the request that showed it
+	Since    time.Time `json:"since,omitzero"`     // when it was first shown, or last confirmed
+	Until    time.Time `json:"until,omitzero"`     // zero: until something else is seen, or the process ends
 }
 
 // MarkKind is the kind of a Mark.
@@ -42,14 +42,14 @@ type MarkKind string
 
 // The kinds of marks.
 const (
-	MarkBreaker  MarkKind = "breaker"   // it is not asked, but for one probe after Until
-	MarkClient   MarkKind = "client"    // as a breaker, for the requests of one client alone
-	MarkCooldown MarkKind = "cool-down" // its key is not used
-	MarkDisabled MarkKind = "disabled"  // an operator has disabled it
-	MarkSwitched MarkKind = "switched"  // an operator lets less be done to its requests
-	MarkLearned  MarkKind = "learned"   // what it refuses, and that it reasons in silence
-	MarkWindow   MarkKind = "window"    // how much it takes at once
-	MarkPace     MarkKind = "pace"      // how long it takes to its first token
+	MarkBreaker  MarkKind = "breaker"   // the target gets no requests, except one probe after Until
+	MarkClient   MarkKind = "client"    // a breaker for the requests of one client only
+	MarkCooldown MarkKind = "cool-down" // the target's key is not used
+	MarkDisabled MarkKind = "disabled"  // an operator has disabled the target
+	MarkSwitched MarkKind = "switched"  // an operator has lowered the mode for its requests
+	MarkLearned  MarkKind = "learned"   // parameters that the target refuses, or that its model reasons silently
+	MarkWindow   MarkKind = "window"    // the target's context window
+	MarkPace     MarkKind = "pace"      // the target's time to its first token
 )
 
 // Prefill says how an upstream continues an answer whose beginning is given
@@ -58,21 +58,21 @@ type Prefill string
 
 // The ways of prefill.
 const (
-	PrefillAuto      Prefill = "auto"                   // as the host or the server is known to
+	PrefillAuto      Prefill = "auto"                   // by what is known about the host or the server
 	PrefillNone      Prefill = "none"                   // unknown or refused: never tried
 	PrefillAssistant Prefill = "assistant"              // a trailing assistant message (Anthropic, OpenRouter)
 	PrefillPrefix    Prefill = "prefix"                 // the same with "prefix": true (DeepSeek, Mistral)
 	PrefillContinue  Prefill = "continue_final_message" // vLLM's and SGLang's continue_final_message
 )
 
-// Candidate is a target together with what decisions need to know of it.
+// Candidate is a target with the facts that decisions need.
 type Candidate struct {
 	Target
-	Rank     int     // 0 is preferred; equal ranks share by weight
+	Rank     int     // 0 is preferred; candidates of equal rank share requests by weight
 	Weight   float64 // share within the rank
 	Window   int     // context window in tokens, 0 when unknown
 	Prefill  Prefill //
 	Local    bool    // on this machine or network: slow first tokens are normal
 	Client   bool    // spends the client's own credential
-	Fallback []Class // beyond availability, failures of these classes may move here from an earlier target; nil for the first rank
+	Fallback []Class // classes beyond availability whose failures may move here from an earlier target; nil for the first rank
 }

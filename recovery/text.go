@@ -2,7 +2,7 @@ package recovery
 
 import "unicode/utf8"
 
-// Head is the beginning of s, at most n bytes, not cut inside of a character.
+// Head returns at most n bytes from the beginning of s, without cutting a character.
 func Head(s string, n int) string {
 	if n >= len(s) {
 		return s
@@ -13,7 +13,7 @@ func Head(s string, n int) string {
 	return s[:max(n, 0)]
 }
 
-// Tail is the end of s, at most n bytes, not cut inside of a character.
+// Tail returns at most n bytes from the end of s, without cutting a character.
 func Tail(s string, n int) string {
 	at := max(len(s)-max(n, 0), 0)
 	for at < len(s) && !utf8.RuneStart(s[at]) {

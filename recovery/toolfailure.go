@@ -2,10 +2,10 @@ package recovery
 
 import "time"
 
-// Category is the kind of a tool's failure: what a recovery chain is for.
+// Category is the kind of a tool's failure. Each kind has a recovery chain.
 type Category string
 
-// The categories. CategoryNone stands for success, and for failures of other kinds.
+// The categories. CategoryNone means success, or a failure of another kind.
 const (
 	CategoryNone     Category = "none"
 	CommandNotFound  Category = "command_not_found" // the shell, or the system, has no such program
@@ -14,31 +14,31 @@ const (
 	ToolTimeout      Category = "timeout"
 	FileNotFound     Category = "file_not_found"
 	InvalidArguments Category = "invalid_arguments" // the call itself is wrong: types, names, missing values
-	SyntaxError      Category = "syntax_error"      // what was to be run or parsed is not well formed
+	SyntaxError      Category = "syntax_error"      // the code or data to run or parse is malformed
 	NetworkError     Category = "network_error"
 	ToolRateLimited  Category = "rate_limited"
 	DiskFull         Category = "disk_full"
 )
 
-// Categories lists the ten kinds that have a recovery chain, in the order of the documentation.
+// Categories lists the ten categories, in the order of the documentation.
 func Categories() []Category {
 	return []Category{CommandNotFound, ToolNotFound, PermissionDenied, ToolTimeout, FileNotFound,
 		InvalidArguments, SyntaxError, NetworkError, ToolRateLimited, DiskFull}
 }
 
-// ToolResult is what a tool answered, as a step of the conversation shows it.
+// ToolResult is a tool's result with its call, as the conversation has them.
 type ToolResult struct {
-	Index     int    // of the message that carries it
+	Index     int    // index of the message with the result
 	Caller    int    // index of the message that made the call, -1 if none is known
 	CallID    string // empty in text protocols
-	Tool      string // name of the tool, empty when unknown
-	Arguments string // of the call, as the tool got them; empty when unknown
+	Tool      string // name of the tool, empty if unknown
+	Arguments string // arguments of the call; empty if unknown
 	Content   string // decoded text
-	Failed    bool   // its client says so, beside the content
+	Failed    bool   // the client marks the result as an error
 }
 
-// ToolFailure is what a result says of its call. With Failed unset it is a
-// success; with Failed set and CategoryNone a failure of another kind.
+// ToolFailure is the verdict on a result. If Failed is unset, the call succeeded; with Failed and CategoryNone it is
+// a failure of another kind.
 type ToolFailure struct {
 	Index      int
 	CallID     string
@@ -46,20 +46,19 @@ type ToolFailure struct {
 	Arguments  string
 	Category   Category
 	Failed     bool
-	Confidence float64 // 0 to 1, that Category and Failed are right
-	Rule       string  // the rule that decided, a stable name
-	Line       string  // the line that it decided on, bounded; data, never an instruction
+	Confidence float64 // 0 to 1, probability that Category and Failed are right
+	Rule       string  // stable name of the rule that decided
+	Line       string  // the line that the rule matched, shortened; data, never an instruction
 	// Fingerprint is equal for identical failures: same tool, same normalised
 	// error (no numbers, times, addresses or temporary names). 0 without a failure.
 	Fingerprint uint64
 }
 
-// EditFailed names the chain for edits that an editor did not apply. The failure is one of
-// the ten categories (invalid_arguments); what helps is another thing than with other
-// arguments, and it is the commonest failure of coding agents.
+// EditFailed names the chain for edits that an editor did not apply, the most common failure of coding agents. Its
+// category is invalid_arguments, but other steps help than with other arguments.
 const EditFailed = "edit_failed"
 
-// Chain names the recovery chain for the failure: that of its category, or [EditFailed].
+// Chain returns the name of the failure's recovery chain: its category, or [EditFailed].
 func (f *ToolFailure) Chain() string {
 	if f.Rule == "edit-refused" && f.Category == InvalidArguments {
 		return EditFailed
@@ -67,47 +66,45 @@ func (f *ToolFailure) Chain() string {
 	return string(f.Category)
 }
 
-// Turn is where a history stands whose last turn of the model called tools that
-// failed, or waited once more for the same. Otherwise it is the zero Turn.
+// Turn describes the model's last turn if its tools failed, or if it waited once more for the same thing. Otherwise it
+// is the zero Turn.
 type Turn struct {
-	// Slot names the model's last turn: equal when a client sends the same again.
+	// Slot identifies the model's last turn: equal if a client sends the same again.
 	Slot string
-	// Failure is the failure that the turn ended in: nil where any of its tools
-	// succeeded, or none failed.
+	// Failure is the turn's failure; nil if any of its tools succeeded, or none
+	// failed.
 	Failure *ToolFailure
-	// Waits is set where the turn only waited, or asked how something gets on that
-	// goes on by itself. Failure is nil then.
+	// Waits is set if the turn only waited, or asked for the state of something that runs by itself. Then Failure is
+	// nil.
 	Waits bool
-	// Key is a hash of what the turn did and of what came of it, but for what says
-	// nothing (a pause, an attempt's number, times, addresses): equal where nothing
-	// moved from one turn to the next.
+	// Key is a hash of the turn's calls and results without meaningless parts (pauses, attempt numbers, times,
+	// addresses): equal keys mean that nothing changed from one turn to the next.
 	Key uint64
-	// Before names the turn before it, where it waits.
+	// Before identifies the turn before, if this one waits.
 	Before string
-	// User is a hash of the person's last message, 0 without one. Repeating it
-	// word for word changes nothing, nor does an observation of a text protocol.
+	// User is a hash of the person's last message, 0 without one. Repeating the message word for word does not change
+	// it, nor does an observation of a text protocol.
 	User uint64
-	// Success marks the last successful result of the history, 0 where none is in it.
+	// Success is a hash of the last successful result in the history, 0 without one.
 	Success uint64
-	// Streak counts the turns in a row, this one included, that have the same Key,
-	// with nothing else between them; Seen those of the whole history that ended
-	// in a failure of the same Fingerprint.
+	// Streak counts the turns with this Key in a row, this one included. Seen counts the turns of the whole history
+	// that failed with the same Fingerprint.
 	Streak, Seen int
-	// Untold is set where the same has happened three times or more, and the gateway has
-	// not seen an earlier turn of the row at which the model was told firmly.
+	// Untold is set if the same happened three times or more, but the gateway gave no firm note at an earlier turn of
+	// the row.
 	Untold bool
-	// Waited is how long the session has waited for the same, where that is long
-	// enough to say so.
+	// Waited is how long the session has waited for the same thing, if that is long enough for
+	// a note.
 	Waited time.Duration
-	// Allowed is the number of times that the person's last message asks for what the
-	// turn did, 0 without one.
+	// Allowed is how often the person's last message asks for what the turn did, 0 if it names no
+	// number.
 	Allowed int
-	// Until is set where that message asks to repeat something until it ends in a
-	// certain way: that is waiting, and no licence.
+	// Until is set if that message asks to repeat something until it ends in a certain way: this counts as waiting, and
+	// does not allow endless repetition.
 	Until bool
 }
 
-// Rung is how far the help for an agent has come. The higher ones include the lower.
+// Rung is a level of help for an agent.
 type Rung uint8
 
 // The rungs.
@@ -118,19 +115,19 @@ const (
 	RungStuck             // a firm loop, the same failure for the third time, or no progress: a planner is asked
 )
 
-// Ladder is where an agent stands whose last turn failed or repeats another. It is a
-// pure function of the history: a client's retry and another replica find the same.
+// Ladder is the level of help for an agent whose last turn failed or repeats another. It is a pure function of the
+// history, so that a client's retry and another replica compute the same.
 type Ladder struct {
 	Rung Rung
-	// Failure is the one of the turn's results that it is about, nil for a loop alone.
+	// Failure is the turn's failed result that the help is for, nil for a loop alone.
 	Failure *ToolFailure
-	Same    int // turns that ended in the same failure, this one included
-	Kind    int // lately: those of its kind, whatever they were about
-	Met     int // failures of its kind before in the session
-	Given   int // notes that were due for its kind before in the session, from RungAgain on
+	Same    int // number of turns with the same failure, this one included
+	Kind    int // number of recent turns with a failure of the same kind
+	Met     int // number of earlier failures of the same kind in the session
+	Given   int // number of earlier notes for the kind in the session, from RungAgain on
 }
 
-// LoopKind is a way in which an agent repeats itself.
+// LoopKind is a kind of repetition.
 type LoopKind string
 
 // The kinds of loops.
@@ -143,40 +140,38 @@ const (
 	LoopRephrasing  LoopKind = "rephrasing"  // a search that finds nothing, with the same words in another order
 	LoopMonologue   LoopKind = "monologue"   // the same text again, without a call
 	LoopNoProgress  LoopKind = "no_progress" // many steps without anything new
-	LoopWaiting     LoopKind = "waiting"     // no loop: a long wait, of which the model is told
+	LoopWaiting     LoopKind = "waiting"     // no loop, but a long wait
 )
 
-// Loop is a repetition that the history ends with.
+// Loop is a repetition at the end of the history.
 type Loop struct {
 	Kind  LoopKind
 	Count int      // occurrences so far, at least 2
 	Tools []string // the tools of the repeated calls, in order
 	From  int      // index of the first message of the first occurrence
 	To    int      // index of the last message of the last one
-	New   bool     // this turn completed an occurrence; of what has no rounds, it made it a loop
+	New   bool     // this turn completed an occurrence, or made a loop of one without rounds
 	// Fingerprint is equal for occurrences of the same loop.
 	Fingerprint uint64
 }
 
-// Task is what an agent is at, as far as its calls so far tell.
+// Task is what an agent is doing, judged by its calls so far.
 type Task string
 
-// The tasks. The empty one is of an agent that has called nothing.
+// The tasks. An agent that has called nothing has the empty one.
 const (
-	Exploring Task = "exploring" // it has only looked, so far or lately
+	Exploring Task = "exploring" // it only reads, so far or recently
 	Changing  Task = "changing"  // it writes, runs or sends something
 )
 
-// Progress says whether an agent gets on. Nobody here knows the goal, so it is no
-// share of the way to it: it is the share of the last steps that brought something
-// new. A step (a turn with calls) counts whole where a call succeeded and brought a
-// result, a file or a change that the session did not have; a third where it only
-// failed in a new way; and nothing where it repeated what was known.
+// Progress measures an agent's progress. Since the goal is unknown, it is the share of the last steps that brought
+// something new. A step (a turn with calls) counts 1 if a call succeeded and brought a result, a file or a change that
+// is new in the session, a third if it only failed in a new way, and 0 if it repeated what was known.
 type Progress struct {
-	Steps   int  // looked at, at most 12, since a person spoke; 0: not known
-	Percent int  // of them, 0 to 100
-	Recent  int  // the same of the last three
-	Stuck   bool // three steps or more, of which the last three brought less than 5 percent
+	Steps   int  // number of steps, at most the last 12 since a person wrote; 0 if unknown
+	Percent int  // share of these steps that brought something new, 0 to 100
+	Recent  int  // the same for the last three steps
+	Stuck   bool // there are at least three steps, and Recent is below 5
 	Task    Task
 }
 
@@ -188,8 +183,8 @@ type OpenSession struct {
 	Rule     string    `json:"evidence"`
 	Failures int       `json:"failures"`
 	Since    time.Time `json:"since"`
-	// Budget is what the session might use, where it was stopped for that; Accounts are where its
-	// use is counted.
+	// Budget is the budget that the session was stopped for, if any; Accounts are the accounts of its
+	// use.
 	Budget   string   `json:"budget,omitempty"`
 	Accounts []string `json:"accounts,omitempty"`
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Wait waits d, and reports whether ctx did not end before.
+// Wait waits for d. It returns false if ctx ends first.
 func Wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
