@@ -171,7 +171,7 @@ func stepsWith(rules *inspect.Rules, advice annotate.Config) (inspectSteps, erro
 			return "", false
 		}
 		text, _ := notes.Note(x)
-		return text, plan.Asks(x)
+		return text, plan.WouldAsk(x)
 	}
 	return inspectSteps{rules: rules, loops: rules.Loops, barred: preferences.Barred, note: note}, nil
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// BoardApprovals is the board of plans that wait for a person, or were decided lately.
+// BoardApprovals is the board of plans that wait for approval or were decided recently.
 const BoardApprovals = "approvals"
 
-// What may become of an approval, as causes of its events.
+// The states of an approval, as causes of its events.
 const (
 	Waiting  = "waiting"
 	Approved = "approved"
@@ -26,11 +26,12 @@ const (
 	Expired  = "expired"
 )
 
-// maxWaiting bounds how many plans are listed. Beyond, plans are only proposed.
+// maxWaiting limits the number of listed approvals. When it is reached, plans are only proposed.
 const maxWaiting = 256
 
-// wait lists a plan for approval; empty where there is no room.
-func (s *Planner) wait(ev recovery.Event, p *recovery.Plan, d time.Duration) (id string) {
+// requestApproval lists a plan for approval and returns the approval's id, or "" if the list is full or the plan is too
+// large.
+func (s *Planner) requestApproval(ev recovery.Event, p *recovery.Plan, d time.Duration) (id string) {
 	if len(s.Approvals()) >= maxWaiting {
 		return ""
 	}
@@ -57,7 +58,7 @@ func (s *Planner) post(a recovery.Approval) bool {
 	return true
 }
 
-// approval is the one of that id, if it has not expired.
+// approval returns the approval with the id unless it has expired.
 func (s *Planner) approval(id string) (a recovery.Approval, ok bool) {
 	f, ok := s.parts.Board.Lookup(BoardApprovals, id)
 	if ok {
@@ -66,14 +67,13 @@ func (s *Planner) approval(id string) (a recovery.Approval, ok bool) {
 	return a, ok
 }
 
-// readApproval reads what is on the board; false for what is not ours.
+// readApproval decodes a field of the board; ok is false if it is not an approval.
 func readApproval(f store.Field) (a recovery.Approval, ok bool) {
 	ok = json.Unmarshal(f.Value, &a) == nil && a.ID == f.Name && a.Plan != nil
 	return a, ok
 }
 
-// Approvals lists what waits for approval or was decided and has not expired, the
-// latest first.
+// Approvals lists approvals that wait or were decided and have not expired, latest first.
 func (s *Planner) Approvals() (list []recovery.Approval) {
 	s.parts.Board.Each(BoardApprovals, func(f store.Field) bool {
 		if a, ok := readApproval(f); ok {
@@ -85,10 +85,9 @@ func (s *Planner) Approvals() (list []recovery.Approval) {
 	return list
 }
 
-// Decide says whether a plan may be carried out. The errors are [recovery.ErrNoApproval]
-// and [recovery.ErrDecided], or that the store did not say which decision was the first:
-// that one counts, whichever replicas were told. Replicas that have lost the store decide
-// each for itself.
+// Decide approves or refuses a plan. It returns [recovery.ErrNoApproval], [recovery.ErrDecided], or the store's
+// error if it is unknown which of several decisions was the first; the first one counts on all replicas.
+// Replicas without the store decide separately.
 func (s *Planner) Decide(id string, approve bool) error {
 	a, ok := s.approval(id)
 	if !ok {

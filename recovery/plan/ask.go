@@ -10,42 +10,42 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// The planner's call.
+// Parameters of the call to the planner.
 const (
 	temperature = 0.2
 	maxOutput   = 600 // tokens
-	// maxReasoning is the same for a model that reasons before it answers.
+	// maxReasoning replaces maxOutput for a model that reasons before it answers.
 	maxReasoning = 2000
 )
 
-// call is one question to a planner, under way or answered.
+// call is one question to a planner, running or answered.
 type call struct {
 	done chan struct{}
-	// What follows is there once done is closed.
+	// result is set before done is closed.
 	result *state
 
-	next   state          // what becomes of the state
-	event  recovery.Event // what the request says of itself
-	tools  []transcript.Tool
-	failed *recovery.ToolFailure // nil for a loop
-	hosts  hosts
-	barred recovery.Deeds          // what persons and instructions rule out
-	target target                  // that is asked
-	said   func(value string) bool // whether a person or the agent's own calls have a value
-	secret []byte
-	began  time.Time
-	acts   bool
+	next       state          // the session's state after the call
+	event      recovery.Event // template of the call's event
+	tools      []transcript.Tool
+	failed     *recovery.ToolFailure // the failure that the plan is about; nil for a loop
+	hosts      hosts
+	barred     recovery.Deeds          // deeds that the user or the instructions forbid
+	target     target                  // the planner and the client
+	knownValue func(value string) bool // reports whether the user's words or the agent's own calls contain a value
+	secret     []byte
+	began      time.Time
+	acts       bool
 }
 
-// The reasons why a planner was of no use, as causes of events.
+// Reasons why there is no plan from the planner, as causes of events.
 var (
 	errUnusable = errors.New("the planner's answer is no plan")
 	errLate     = errors.New("the planner is late")
 )
 
-// ask has a plan made for the exchange's session, unless one is being made: fresh is
-// false then. Nil is no call: the planner was asked often enough, or nothing is left
-// to be spent.
+// ask starts a call to the planner for the exchange's session, or returns the running one; fresh reports a new
+// call. It returns nil if the planner was asked often enough, is paused or busy, or if the exchange's budget is
+// spent.
 func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, slot string) (c *call, fresh bool) {
 	s.mu.Lock()
 	c = s.calls[x.Session]
@@ -59,7 +59,7 @@ func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, s
 	}
 	detacher, _ := x.Completer.(recovery.Detacher)
 	to := s.targetOf(x, cfg)
-	if busy || st.exhausted() || s.isSpared(to) || st.Asked > 0 && st.Slot == slot || detacher == nil || !x.MayComplete() {
+	if busy || st.exhausted() || s.isPaused(to) || st.Asked > 0 && st.Slot == slot || detacher == nil || !x.MayComplete() {
 		return nil, false
 	}
 	tools := offered(x.Body)
@@ -74,14 +74,14 @@ func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, s
 		c.failed = &own
 	}
 	if cfg.Force {
-		c.said = saidIn(x.Body)
+		c.knownValue = knownValuesIn(x.Body)
 	}
-	c.next = state{Key: t.key, Tool: t.tool, Asked: st.Asked + 1, Ever: st.Ever + 1, Learned: st.Learned, Ruled: st.Ruled, Run: run(x, t.tool), Slot: slot}
+	c.next = state{Key: t.key, Tool: t.tool, Asked: st.Asked + 1, AskedTotal: st.AskedTotal + 1, Learned: st.Learned, Heuristics: st.Heuristics, TurnsInRow: turnsInRow(x, t.tool), Slot: slot}
 	completer := detacher.Detach()
 	s.mu.Lock()
 	s.calls[x.Session] = c
 	s.mu.Unlock()
-	if !s.behind(func() { s.make(cfg, c, completer, prompt) }) {
+	if !s.runDetached(func() { s.makePlan(cfg, c, completer, prompt) }) {
 		s.mu.Lock()
 		delete(s.calls, x.Session)
 		s.mu.Unlock()
@@ -90,8 +90,8 @@ func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, s
 	return c, true
 }
 
-// make makes the call and keeps what came of it.
-func (s *Planner) make(cfg *Config, c *call, completer recovery.Completer, prompt recovery.Prompt) {
+// makePlan calls the planner and stores the resulting plan, or the heuristic's plan if the call fails.
+func (s *Planner) makePlan(cfg *Config, c *call, completer recovery.Completer, prompt recovery.Prompt) {
 	ctx, cancel := context.WithTimeout(s.ctx, cfg.Timeout)
 	defer cancel()
 	var text string
@@ -105,9 +105,9 @@ func (s *Planner) make(cfg *Config, c *call, completer recovery.Completer, promp
 	}, func(cause string) { err = errors.New(cause) })
 	st := c.next
 	if err != nil {
-		st.Ruled++
-		p = heuristic(st.Ruled)
-		s.spare(c.target, err)
+		st.Heuristics++
+		p = heuristic(st.Heuristics)
+		s.pause(c.target, err)
 	}
 	st.Plan, st.Until = p, time.Now().Add(planTTL)
 	ev := c.event
@@ -126,18 +126,17 @@ func (s *Planner) make(cfg *Config, c *call, completer recovery.Completer, promp
 	close(c.done)
 }
 
-// keep keeps a plan for its session, and lists it where a person has to approve it.
+// keep stores a plan for its session, and lists it first if it needs approval.
 func (s *Planner) keep(cfg *Config, ev recovery.Event, secret []byte, acts bool, st *state) {
 	p := st.Plan
 	if acts && cfg.approved() && p.Source != recovery.PlanHeuristic && p.Band == recovery.BandPropose && p.Strategy.Calls() {
-		st.Approval = s.wait(ev, p, cfg.ApprovalTime)
+		st.Approval = s.requestApproval(ev, p, cfg.ApprovalTime)
 		st.Until = st.Until.Add(cfg.ApprovalTime)
 	}
 	s.remember(ev.Session, secret, st)
 }
 
-// heuristic is the plan where the planner is of no use: other parameters the first
-// time, then the user.
+// heuristic returns the plan that replaces the planner's: other parameters the first time, then ask the user.
 func heuristic(asked int) *recovery.Plan {
 	if asked < maxAsked {
 		return &recovery.Plan{Strategy: recovery.PlanAdjust, Confidence: 0.5, Band: recovery.BandPropose, Source: recovery.PlanHeuristic}

@@ -12,77 +12,76 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Mode says what becomes of plans.
+// Mode selects whether plans are applied.
 type Mode string
 
 // The modes.
 const (
-	ModeObserve Mode = "observe" // they are made and told of, and nothing else
-	ModeAct     Mode = "act"     // they are carried out
+	ModeObserve Mode = "observe" // plans are made and reported as events only
+	ModeAct     Mode = "act"     // plans are applied
 )
 
-// Same is the Upstream that means the request's own target.
+// Same is the value of Upstream for the request's own target.
 const Same = "same"
 
-// Config says who plans, and what plans may do.
+// Config selects the planner and limits what plans may do.
 type Config struct {
-	// Upstream is where the planner is; Same asks the request's own target, empty asks nobody.
+	// Upstream is the planner's upstream: Same is the request's own target, empty disables planning.
 	Upstream string `yaml:"upstream"`
-	// Model is the planner; empty is the request's, with Same only.
+	// Model is the planner's model; with Same, empty means the request's model.
 	Model string `yaml:"model"`
 	Mode  Mode   `yaml:"mode"`
-	// Force has the model call the tool of a plan that is carried out (tool_choice), where
-	// rules and planner agree that the call only reads, and all its arguments stand in a
-	// person's words or in the agent's own earlier calls.
+	// Force sets tool_choice to the tool of a plan in the Act band, if the gateway's rules and the planner agree that the
+	// call only reads and if all argument values appear in the user's words or in the agent's own earlier calls.
 	Force bool `yaml:"force"`
-	// Wait is how long a request waits for a plan, from the third time on.
+	// Wait limits how long a request waits for a plan, from the third occurrence of a failure on.
 	Wait time.Duration `yaml:"wait"`
-	// Timeout bounds one call of the planner.
+	// Timeout limits one call to the planner.
 	Timeout time.Duration `yaml:"timeout"`
-	// Concurrent bounds the calls of the planner at once, of this process.
+	// Concurrent limits the calls to planners that this process makes at once.
 	Concurrent int `yaml:"concurrent"`
 	Limits     `yaml:",inline"`
-	// Approvals has plans between Propose and Act wait for a person; a Webhook does, too.
+	// Approvals makes plans with a confidence between Propose and Act wait for approval; so does a Webhook.
 	Approvals bool `yaml:"approvals"`
-	// ApprovalTime is how long they wait.
+	// ApprovalTime limits how long a plan waits for approval.
 	ApprovalTime time.Duration `yaml:"approval_time"`
 	Webhook      Webhook       `yaml:"webhook"`
-	// Keys changes what plans may do for gateway keys, by name.
+	// Keys overrides Limits for gateway keys, by name.
 	Keys map[string]Limits `yaml:"keys"`
 }
 
-// Limits are what plans may do. What is zero for a gateway key is as for all.
+// Limits restrict what plans may do. A zero field in Config.Keys means the general value.
 type Limits struct {
-	// Act is the confidence from which a plan is carried out, and Propose the one
-	// from which it is proposed; below, the user is asked.
+	// Act is the minimum confidence for a plan that the model is told to carry out, Propose the minimum for a proposal;
+	// below both, the model is told to ask the user.
 	Act     float64 `yaml:"act"`
 	Propose float64 `yaml:"propose"`
-	// Strategies and Tools (patterns as in path.Match) are those that a plan may use; empty: all.
+	// Strategies and Tools (patterns as in path.Match) list what a plan may use; empty means all.
 	Strategies []recovery.PlanStrategy `yaml:"strategies"`
 	Tools      []string                `yaml:"tools"`
 }
 
-// Webhook is told of plans that wait for approval.
+// Webhook receives plans that wait for approval.
 type Webhook struct {
 	URL        string `yaml:"url"`
 	SecretEnv  string `yaml:"secret_env"`
 	SecretFile string `yaml:"secret_file"`
-	Secret     string `yaml:"-"` // signs what is sent
+	Secret     string `yaml:"-"` // signs the requests
 }
 
-// Defaults returns the configuration that applies when none is given: the request's own target plans.
+// Defaults returns the configuration that applies when none is given: the request's own target is the planner.
 func Defaults() Config {
 	return Config{Upstream: Same, Mode: ModeAct, Wait: 2 * time.Second, Timeout: 30 * time.Second, Concurrent: 8,
 		Limits: Limits{Act: 0.8, Propose: 0.5}, ApprovalTime: 10 * time.Minute}
 }
 
-// approved reports whether there is somebody to approve plans.
+// approved reports whether plans can be approved.
 func (c Config) approved() bool { return c.Approvals || c.Webhook.URL != "" }
 
-// Enabled reports whether there is a planner.
+// Enabled reports whether a planner is configured.
 func (c Config) Enabled() bool { return c.Upstream != "" }
 
-// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+// Validate reports every problem as one joined error; each message begins with the key.
 func (c Config) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -117,7 +116,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// check reports what is wrong with limits that are complete.
+// check reports the problems of complete limits.
 func (l Limits) check(key string, least float64) (errs []error) {
 	if !(l.Propose >= least && l.Propose <= l.Act && l.Act <= 1) {
 		errs = append(errs, fmt.Errorf("%sact: must be at most 1 and no less than propose, which must be above 0", key))
@@ -135,7 +134,7 @@ func (l Limits) check(key string, least float64) (errs []error) {
 	return errs
 }
 
-// limits are those of a gateway key.
+// limits returns the limits of a gateway key.
 func (c Config) limits(key string) Limits {
 	own, out := c.Keys[key], c.Limits
 	out.Act, out.Propose = cmp.Or(own.Act, out.Act), cmp.Or(own.Propose, out.Propose)
@@ -148,7 +147,7 @@ func (c Config) limits(key string) Limits {
 	return out
 }
 
-// band is what a confidence allows.
+// band returns the band of a confidence.
 func (l Limits) band(confidence float64) recovery.PlanBand {
 	switch {
 	case confidence >= l.Act:
@@ -159,7 +158,7 @@ func (l Limits) band(confidence float64) recovery.PlanBand {
 	return recovery.BandEscalate
 }
 
-// permits reports whether a plan keeps to the limits.
+// permits reports whether a plan respects the limits.
 func (l Limits) permits(p *recovery.Plan) bool {
 	if len(l.Strategies) > 0 && !slices.Contains(l.Strategies, p.Strategy) {
 		return false

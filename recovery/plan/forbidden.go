@@ -12,15 +12,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// A planner reads what tools wrote, so a tool's output may be what wrote its plan. These
-// rules name what no plan contains, whoever is asked to do it:
+// A planner reads tool output, so tool output can inject a plan. These rules list what no plan may contain:
 //
-//   - the path of a secret, in whatever it says or calls, reading included;
+//   - the path of a secret, in any text or call, reading included;
 //   - a command that shows the environment, decodes what it runs, or hides a file's name;
-//   - a call that sends something to somebody, with parameters of the planner's;
-//   - a host that only a tool named: see hosts.go.
+//   - a call that sends something to someone, with parameters from the planner;
+//   - a host that appears only in tool output: see hosts.go.
 var (
-	// secretPath finds files that hold keys and passwords, and the folders of programs that keep them.
+	// secretPath matches files that hold keys and passwords, and the folders of programs that store them.
 	secretPath = recovery.NewPattern(`(?i)(?:^|[^\w.-])(?:` +
 		`\.(?:ssh|gnupg|aws|azure|kube|docker|netrc|pgpass|npmrc|pypirc|git-credentials|htpasswd|vault-token|password-store|boto|s3cfg|my\.cnf|config/gcloud|config/gh)` +
 		`|id_(?:rsa|dsa|ecdsa|ed25519)|\.?[\w.-]*_history` +
@@ -29,25 +28,25 @@ var (
 		`|[\w.*-]+\.(?:pem|p12|pfx|jks|keystore|kdbx|ppk|tfstate|tfvars)` +
 		`|login\.keychain[\w-]*|cookies\.sqlite|logins\.json|Login Data` +
 		`)(?:$|[^\w-])`)
-	// envFile finds files of settings; examples of such files hold no secret.
+	// envFile matches settings files; examples of such files contain no secrets.
 	envFile = recovery.NewPattern(`(?i)(?:^|[^\w])[\w-]*\.env(?:rc\b|[.-][\w.-]*|\b)`)
 
 	showsEnvironment = recovery.NewPattern(`(?i)(?:^|[\s;|&(` + "`" + `/])(?:printenv\b|(?:env(?:\s+-\S*)*|set|(?:export|declare|typeset)(?:\s+-[px]+)?)\s*(?:$|[;|&)<>\n` + "`" + `]))|` +
 		`\bos\.environ|\bgetenv\b|\bSystem\.getenv|\bENV\s*[.\[]|Get-ChildItem\s+env:|\$env:|\bcompgen\b`)
 	decodes = recovery.NewPattern(`(?i)\bbase(?:16|32|58|64)\b|\bxxd\b|\buudecode\b|b(?:16|32|64|85)_?decode|fromhex|unhexlify|\batob\b|fromcharcode|\bopenssl\s+enc\b|\bcodecs\.decode|` +
 		`\\x[0-9a-f]{2}|\\[0-7]{3}|\beval\b|\|&?\s*(?:\S*/)?(?:(?:ba|z|da|k|a|c|fi)?sh|source)\b|\|&?\s*(?:\S*/)?(?:python[\d.]*|perl|ruby|node|php)\s*(?:$|[-;|&)])|/dev/(?:tcp|udp)/`)
-	// hidden finds names with a dot in front of which a shell fills in a part.
+	// hidden matches names with a leading dot in which a shell expands a part.
 	hidden = recovery.NewPattern(`/\.[^/\s]*[*?\[{$` + "`" + `]|(?:^|\s)\.[A-Za-z][^/\s]*[*?\[{$` + "`" + `]`)
 )
 
-// examples end the names of files of settings that are there to be read by everybody.
+// examples are endings of settings files that are published as examples.
 var examples = []string{"example", "examples", "sample", "template", "tmpl", "dist", "defaults"}
 
-// unquote takes out what a shell takes out of a word.
+// unquote removes the characters that a shell removes from a word.
 var unquote = strings.NewReplacer(`"`, "", `'`, "", `\`, "")
 
-// hidesNoSecret reports whether a text names no file of secrets, also as a shell, a reader of
-// addresses, or a program on Windows reads it.
+// hidesNoSecret reports whether a text names no secret file, also after a shell removes quotes, after URL
+// decoding, and with Windows separators.
 func hidesNoSecret(text string) bool {
 	spellings := []string{text, unquote.Replace(text), strings.ReplaceAll(text, `\`, "/")}
 	if decoded, err := url.PathUnescape(text); err == nil && decoded != text {
@@ -60,32 +59,32 @@ func hidesNoSecret(text string) bool {
 	})
 }
 
-// plainCommand reports whether a command is what it looks like and shows no environment.
+// plainCommand reports whether a command shows no environment and has no encoded or hidden parts.
 func plainCommand(text string) bool {
 	return !slices.ContainsFunc([]string{text, unquote.Replace(text)}, func(s string) bool {
 		return showsEnvironment.MatchString(s) || decodes.MatchString(s) || hidden.MatchString(s)
 	})
 }
 
-// sending are words of tools that send something to somebody.
+// sending are words in the names of tools that send something to someone.
 var sending = []string{"send", "sends", "message", "sms", "email", "mail", "post", "tweet", "notify", "notification", "reply", "comment", "publish", "share", "invite", "upload", "transfer",
 	"pay", "payment", "forward", "webhook"}
 
-// sends reports whether a tool sends something to somebody, by its name or the beginning of its description.
+// sends reports whether a tool sends something to someone, by its name or the first word of its description.
 func sends(t transcript.Tool) bool {
 	first, _, _ := strings.Cut(strings.ToLower(t.Description[:min(len(t.Description), 200)]), " ")
 	return trajectory.Changes(t) && trajectory.AnyOf(append(trajectory.NameWords(t.Name), first), sending)
 }
 
-// aboutWeb finds descriptions of tools that go to the network.
+// aboutWeb matches descriptions of tools that use the network.
 var aboutWeb = recovery.NewPattern(`(?i)\b(?:web|internet|online|urls?|websites?|https?|google|bing)\b`)
 
-// online reports whether a tool goes to the network, by its uses or what it says of itself.
+// online reports whether a tool uses the network, by its uses or its description.
 func online(t transcript.Tool) bool {
 	return trajectory.UsesOf(t)&trajectory.UseFetch != 0 || aboutWeb.MatchString(t.Description[:min(len(t.Description), 600)])
 }
 
-// searches reports whether a call puts words of the planner's own into a search beyond the machine.
+// searches reports whether a call puts the planner's own words into an online search.
 func searches(t transcript.Tool, parameters string) bool {
 	return online(t) && !everyParameter(t, parameters, func(p trajectory.Parameter, v gjson.Result) bool {
 		return v.Type != gjson.String || p.Holds&trajectory.HoldsPattern == 0

@@ -13,17 +13,16 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// urls finds addresses and their hosts, also as those read them who forgive a slash.
+// urls matches URLs and their hosts, including forms with missing or extra slashes that lenient parsers accept.
 var urls = recovery.NewPattern(`(?i)\b(?:(?:https?|wss?|ftp):[/\\]*|[a-z][a-z0-9+.-]{1,12}:(?:\\?/){2,})(?:[^\s/@"'<>\\]{1,128}@)?([^\s/:?#"'<>\\@]{1,253})`)
 
-// bare finds names of hosts that stand alone: in a search, in an address of mail.
+// bare matches host names without a scheme, as in a search or a mail address.
 var bare = recovery.NewPattern(`(?i)[a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){0,8}\.(?:[a-z]{2,24}|xn--[a-z0-9-]{2,32})\b`)
 
-// hosts are those that a person, the agent's program or the model has named: in an address, or
-// as a word that may be one.
+// hosts are the hosts that the user, the agent's program or the model has named, in a URL or as a word.
 type hosts struct{ addresses, words map[string]bool }
 
-// hostsIn knows the hosts that anybody has named; what only tools wrote is left out.
+// hostsIn collects the hosts of a conversation; tool output does not count.
 func hostsIn(b *transcript.Body) hosts {
 	named := hosts{map[string]bool{}, map[string]bool{}}
 	add := func(text string) {
@@ -56,9 +55,9 @@ func hostsIn(b *transcript.Body) hosts {
 	return named
 }
 
-// namedBare reports whether the words of a text that are no addresses name no host but those that
-// were named. [call.named] judges addresses.
-func (c *call) namedBare(text string) bool {
+// bareHostsKnown reports whether every host name in a text that is not part of a URL is known. [call.hostsKnown] checks
+// URLs.
+func (c *call) bareHostsKnown(text string) bool {
 	return !slices.ContainsFunc(strings.Fields(text), func(word string) bool {
 		if at := urls.FindAllStringSubmatchIndex(word, 1); len(at) > 0 && at[0][0] == 0 {
 			return false
@@ -67,9 +66,9 @@ func (c *call) namedBare(text string) bool {
 	})
 }
 
-// named reports whether all addresses in a text are of hosts that are known. What goes
-// on behind the host in a way that may make it part of another one is not.
-func (c *call) named(text string) bool {
+// hostsKnown reports whether every URL in a text has a known host. A URL whose text after the host could change the
+// host counts as unknown.
+func (c *call) hostsKnown(text string) bool {
 	for _, at := range urls.FindAllStringSubmatchIndex(text, -1) {
 		if !c.hosts.addresses[strings.ToLower(text[at[2]:at[3]])] {
 			return false
@@ -83,7 +82,7 @@ func (c *call) named(text string) bool {
 				return false
 			}
 		}
-		// A shell takes quotes out, and what is before an @ is a name.
+		// A shell removes quotes, and the text before an @ is a user name.
 		if strings.Contains(rest, "@") || len(rest) > 1 && strings.ContainsRune("\"'\\<>", rune(rest[0])) && !strings.ContainsRune(",;)]}", rune(rest[1])) {
 			return false
 		}
@@ -91,23 +90,22 @@ func (c *call) named(text string) bool {
 	return true
 }
 
-// goesWhere reports whether the parameters that are addresses, as far as the tool
-// declares that, are complete ones: without a scheme a host looks like a path.
-func (c *call) goesWhere(t transcript.Tool, parameters string) bool {
+// completeURLs reports whether every parameter that the tool declares as a URL is a complete URL with a known host.
+// Without a scheme a host looks like a path.
+func (c *call) completeURLs(t transcript.Tool, parameters string) bool {
 	return everyParameter(t, parameters, func(p trajectory.Parameter, v gjson.Result) bool {
 		if p.Holds&trajectory.HoldsURL == 0 || p.Holds&trajectory.HoldsPath != 0 || v.Type != gjson.String || v.Str == "" {
 			return true
 		}
-		// Browsers take these out before they read an address.
+		// Browsers remove these before they parse a URL.
 		clean := strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(v.Str))
 		at := urls.FindAllStringSubmatchIndex(clean, 1)
-		return len(at) > 0 && at[0][0] == 0 && c.named(clean)
+		return len(at) > 0 && at[0][0] == 0 && c.hostsKnown(clean)
 	})
 }
 
-// reaches reports whether a command that goes to the network has no word but those of the
-// call that failed, and addresses that a shell reads as they stand.
-func (c *call) reaches(command string) bool {
+// wordsKnown reports whether every word of a network command is a word of the failing call or a plain URL.
+func (c *call) wordsKnown(command string) bool {
 	var before []string
 	if c.failed != nil {
 		before = wordsOf(c.failed.Arguments)
@@ -117,7 +115,7 @@ func (c *call) reaches(command string) bool {
 	})
 }
 
-// address reports whether a shell's word is an address and nothing else.
+// address reports whether a shell word is a plain URL without anything that a shell expands.
 func address(word string) bool {
 	special := "\"'\\$`;|&(){}<>*[]!"
 	if n := len(word); n > 2 && word[0] == word[n-1] && (word[0] == '"' || word[0] == '\'') {
@@ -127,22 +125,22 @@ func address(word string) bool {
 	return len(at) > 0 && at[0][0] == 0 && !strings.ContainsAny(word, special)
 }
 
-// wordsOf are the words of a call's arguments.
+// wordsOf returns the words of a call's arguments.
 func wordsOf(arguments string) (out []string) {
 	var v any
 	if json.Unmarshal([]byte(arguments), &v) != nil {
 		return strings.Fields(arguments)
 	}
-	_ = walk(gjson.Parse(arguments), 0, func(text string) error { // beyond its depth there are none
+	_ = walk(gjson.Parse(arguments), 0, func(text string) error { // deeper levels have no words
 		out = append(out, strings.Fields(text)...)
 		return nil
 	})
 	return out
 }
 
-// saidIn knows the values that a person's words and the agent's own calls have, of the
-// newest of them.
-func saidIn(b *transcript.Body) func(value string) bool {
+// knownValuesIn returns a function that reports whether a value appears in the user's words or the agent's own calls.
+// It reads the newest messages only, up to 1 MiB.
+func knownValuesIn(b *transcript.Body) func(value string) bool {
 	var all strings.Builder
 	for i, m := range slices.Backward(b.Messages()) {
 		if m.Role == transcript.RoleTool || m.End-m.Start > maxMessage || m.Role == transcript.RoleUser && trajectory.IsObservation(b, i) {

@@ -9,15 +9,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// learned is a state with the plan that a pattern makes without a planner, nil where
-// none is sure enough, or where one had its turn in this trouble already.
+// learned returns the state with a plan from a learned pattern, without a planner. It returns nil if no pattern
+// is certain enough or if one was already used in this trouble.
 func (s *Planner) learned(x *recovery.Exchange, cfg *Config, t trouble, st *state, slot string, acts bool) *state {
 	if s.parts.Known == nil || st.Learned || st.Asked > 0 {
 		return nil
 	}
 	q, limits, tools := x.Stuck(t.loop), cfg.limits(x.Key), offered(x.Body)
 	for _, strategy := range []recovery.PlanStrategy{recovery.PlanHint, recovery.PlanRetry, recovery.PlanOtherTool, recovery.PlanAdjust} {
-		if s.open(x, t, tools, limits, strategy) {
+		if s.mayPropose(x, t, tools, limits, strategy) {
 			q.Strategies = append(q.Strategies, string(strategy))
 		}
 	}
@@ -26,7 +26,7 @@ func (s *Planner) learned(x *recovery.Exchange, cfg *Config, t trouble, st *stat
 		return nil
 	}
 	next := *st
-	next.Learned, next.Slot, next.Run, next.Until = true, slot, run(x, t.tool), time.Now().Add(planTTL)
+	next.Learned, next.Slot, next.TurnsInRow, next.Until = true, slot, turnsInRow(x, t.tool), time.Now().Add(planTTL)
 	next.Plan = &recovery.Plan{Strategy: recovery.PlanStrategy(known.Strategy), Confidence: known.Rate, Band: recovery.BandPropose, Source: recovery.PlanLearned}
 	if s := next.Plan.Strategy; s == recovery.PlanRetry || s == recovery.PlanAdjust {
 		next.Plan.Tool = strings.Clone(t.tool)
@@ -38,13 +38,13 @@ func (s *Planner) learned(x *recovery.Exchange, cfg *Config, t trouble, st *stat
 	return &next
 }
 
-// open reports whether a pattern may propose a strategy: operators have not excluded it,
-// and what it has the agent do again, or in another way, nobody has ruled out.
-func (s *Planner) open(x *recovery.Exchange, t trouble, tools []transcript.Tool, l Limits, strategy recovery.PlanStrategy) bool {
+// mayPropose reports whether a learned pattern may propose a strategy: the limits permit it, and neither the user nor
+// the rules forbid the calls that it repeats.
+func (s *Planner) mayPropose(x *recovery.Exchange, t trouble, tools []transcript.Tool, l Limits, strategy recovery.PlanStrategy) bool {
 	switch strategy {
 	case recovery.PlanHint:
 		return t.loop != nil
-	case recovery.PlanOtherTool: // which one is left to the agent
+	case recovery.PlanOtherTool: // the agent chooses the tool
 		return len(tools) > 1 && len(l.Tools) == 0 && l.permits(&recovery.Plan{Strategy: strategy})
 	}
 	used, rules := tool(tools, t.tool), s.parts.Rules()
@@ -54,7 +54,7 @@ func (s *Planner) open(x *recovery.Exchange, t trouble, tools []transcript.Tool,
 	for i := range x.Results {
 		if f := &x.Results[i]; f.Tool == t.tool {
 			made := trajectory.Call{Tool: f.Tool, Arguments: f.Arguments}
-			if bars(x.Barred, used, f.Arguments) || made.Line() != "" && !rules.Permits(made.Line()) {
+			if isBarred(x.Barred, used, f.Arguments) || made.Line() != "" && !rules.Permits(made.Line()) {
 				return false
 			}
 		}

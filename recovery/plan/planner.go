@@ -11,97 +11,96 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Values is the store as this package needs it.
+// Values is the part of the store that holds plans.
 type Values interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
 	Set(ctx context.Context, entries ...store.Entry) error
 }
 
-// Rings are the store's rings: what is pushed has one order for all replicas.
+// Rings is the part of the store with rings, whose pushes have one order on all replicas.
 type Rings interface {
 	Push(ctx context.Context, key, slot string, value []byte, size int, ttl time.Duration) ([][]byte, error)
 }
 
-// Board keeps what waits for approval, for all replicas. No I/O.
+// Board holds approvals for all replicas. Its methods do no I/O.
 type Board interface {
 	Lookup(board, field string) (store.Field, bool)
 	Post(board string, f store.Field, max bool)
 	Each(board string, fn func(store.Field) bool)
 }
 
-// Reader reads what models write. It is pure and safe for concurrent use.
+// Reader parses the output of models. It is pure and safe for concurrent use.
 type Reader interface {
-	// Object finds the one JSON object in a text that a schema accepts, mended where
-	// it can only mean one thing.
+	// Object finds the one JSON object in a text that matches a schema; it repairs the object if there is only one
+	// possible meaning.
 	Object(text string, schema []byte) (object string, ok bool)
-	// Fits reports whether arguments are what a tool takes.
+	// Fits reports whether arguments match a tool's parameters.
 	Fits(t transcript.Tool, arguments string) bool
 }
 
-// Rules are those that notes keep to. Safe for concurrent use.
+// Rules are the rules that notes follow. They are safe for concurrent use.
 type Rules interface {
-	// Permits reports whether a command may be proposed: none that runs as another
-	// user, and nothing risky unless that is allowed.
+	// Permits reports whether a command may be proposed: it must not run as another user, and a risky one needs the
+	// configuration's permission.
 	Permits(command string) bool
-	// HeldOut reports whether the session's models are told nothing.
+	// HeldOut reports whether the session gets no notes.
 	HeldOut(session string) bool
 }
 
-// Parts are what a Planner works with.
+// Parts are the dependencies of a Planner.
 type Parts struct {
-	// Store shares plans among replicas; nil keeps them in the process only.
+	// Store shares plans between replicas; nil keeps them in the process only.
 	Store Values
-	// StoreTime bounds the time that one request spends with the store.
+	// StoreTime limits the time that one request waits for the store.
 	StoreTime time.Duration
-	// Decisions tells which of several decisions about a plan was the first.
+	// Decisions orders concurrent decisions about a plan.
 	Decisions Rings
 	Board     Board
 	Reader    Reader
-	Rules     func() Rules // those in force
+	Rules     func() Rules // the current ones
 	Observer  recovery.Observer
-	// Known is the strategy that is known to help, without a planner; nil knows none. It
-	// must not block.
+	// Known returns a strategy that was learned to help, without a planner; nil disables this. It must not block.
 	Known func(q recovery.Question) (recovery.LearnedPattern, bool)
-	// Accepted reports whether an upstream has accepted the exchange's credential: for
-	// others nothing is asked and nothing is kept.
+	// Accepted reports whether an upstream has accepted the exchange's credential. For other credentials no planner is
+	// asked and nothing is stored.
 	Accepted func(x *recovery.Exchange) bool
-	// Waiting is told of plans that wait for approval; it must not block. May be nil.
+	// Waiting is called for each plan that waits for approval; it must not block. May be nil.
 	Waiting func(recovery.Approval)
 }
 
-// Planner is the stage that asks a planner. Safe for concurrent use; Close ends its goroutines.
+// Planner is the stage that asks a planner. It is safe for concurrent use; Close ends its goroutines.
 type Planner struct {
 	cfg   atomic.Pointer[Config]
 	parts Parts
-	ctx   context.Context // of everything off a request's path
+	ctx   context.Context // parent of all work outside of requests
 	stop  context.CancelFunc
 	work  sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
 	states *store.Cache[string, *state]    // by session
-	spared *store.Cache[target, time.Time] // what is not asked until then
-	made   []recovery.MadePlan             // the latest plans, the oldest first
-	calls  map[string]*call                // under way, by session
+	paused *store.Cache[target, time.Time] // planners that are not asked before that time
+	made   []recovery.MadePlan             // the latest plans, oldest first
+	calls  map[string]*call                // running, by session
 }
 
 var _ recovery.Stage = (*Planner)(nil)
 
-// maxStates bounds the states in the process, in bytes.
+// maxStates limits the cached states, in bytes.
 const maxStates = 8 << 20
 
 // New returns a planner without plans.
 func New(cfg Config, p Parts) *Planner {
-	s := &Planner{parts: p, states: store.NewCache[string, *state](maxStates), spared: store.NewCache[target, time.Time](maxSpared), calls: map[string]*call{}}
+	s := &Planner{parts: p, states: store.NewCache[string, *state](maxStates), paused: store.NewCache[target, time.Time](maxPaused), calls: map[string]*call{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.cfg.Store(&cfg)
 	return s
 }
 
-// Reconfigure applies other settings to requests from now on.
+// Reconfigure applies cfg to later requests.
 func (s *Planner) Reconfigure(cfg Config) { s.cfg.Store(&cfg) }
 
-// Close ends what is under way, and waits for it.
+// Close cancels running calls and waits for them.
 func (s *Planner) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -110,8 +109,8 @@ func (s *Planner) Close() {
 	s.work.Wait()
 }
 
-// behind runs f off the request's path; false once the planner is closed.
-func (s *Planner) behind(f func()) bool {
+// runDetached runs f in a goroutine of the planner; it returns false once the planner is closed.
+func (s *Planner) runDetached(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -121,10 +120,10 @@ func (s *Planner) behind(f func()) bool {
 	return true
 }
 
-// Prepare implements recovery.Stage: where the agent is stuck it sets the
-// exchange's Plan, if there is one, and has one made for the next request, if not.
+// Prepare implements recovery.Stage: if the agent is stuck, it sets the exchange's Plan, or starts a call for a
+// plan for the next request.
 func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
-	if x.Ladder.Rung < recovery.RungStuck { // nearly all
+	if x.Ladder.Rung < recovery.RungStuck { // nearly all requests
 		return nil
 	}
 	cfg := s.cfg.Load()
@@ -139,7 +138,7 @@ func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	slot := slotOf(x)
 	st := s.recall(ctx, x, t, slot)
 	acts := cfg.Mode == ModeAct
-	if x.Reply != nil { // the session is stopped: what was planned may say it better
+	if x.Reply != nil { // a stopped session: the plan's question may explain more
 		if acts && st.Plan != nil && st.Plan.Message != "" && !x.Reply.Error {
 			x.Reply.Text += "\n\n" + st.Plan.Message
 		}
@@ -159,26 +158,26 @@ func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	}
 	c, fresh := s.ask(x, cfg, t, st, slot)
 	if c == nil && acts {
-		s.instead(x, st, slot)
+		s.applyFallback(x, st, slot)
 	}
 	if c == nil || !acts || t.count < waitsFrom || fresh && st.Asked == 0 {
-		return nil // the next request has it
+		return nil // the next request gets the plan
 	}
 	switch next := s.await(ctx, c, cfg.Wait); {
 	case ctx.Err() != nil:
-	case next == nil: // the call goes on, for the next request
+	case next == nil: // the call continues, for the next request
 		asked := c.next
-		s.rule(x, &asked, max(asked.Asked, st.Ruled+1), slot, errLate.Error()+": "+cfg.Wait.String(), cfg.Wait)
+		s.applyHeuristic(x, &asked, max(asked.Asked, st.Heuristics+1), slot, errLate.Error()+": "+cfg.Wait.String(), cfg.Wait)
 	case next.usable(slot):
 		s.apply(x, next, slot)
 	}
 	return nil
 }
 
-// waitsFrom is the number of times from which a request waits for a plan.
+// waitsFrom is the count of occurrences from which a request waits for a plan.
 const waitsFrom = 3
 
-// await waits for a call, at most d; nil if it is late or the client has left.
+// await waits for a call, at most d; it returns nil if the call takes longer or the client has left.
 func (s *Planner) await(ctx context.Context, c *call, d time.Duration) *state {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -191,7 +190,7 @@ func (s *Planner) await(ctx context.Context, c *call, d time.Duration) *state {
 	return nil
 }
 
-// apply puts a plan into the exchange, unless it waits for approval or was refused.
+// apply sets the exchange's plan, unless the plan waits for approval or was refused.
 func (s *Planner) apply(x *recovery.Exchange, st *state, slot string) {
 	p := *st.Plan
 	next := *st
@@ -202,7 +201,7 @@ func (s *Planner) apply(x *recovery.Exchange, st *state, slot string) {
 			return
 		case known && a.State == Approved:
 			p.Band = recovery.BandAct
-		case known: // refused: it is not asked for again either
+		case known: // refused: no further approval is requested
 			next.Plan, next.Asked = nil, maxAsked
 			s.remember(x.Session, []byte(x.Secret), &next)
 			return
@@ -217,7 +216,7 @@ func (s *Planner) apply(x *recovery.Exchange, st *state, slot string) {
 	}
 }
 
-// report sends an event about a plan.
+// report emits an event about a plan.
 func (s *Planner) report(ev recovery.Event, p *recovery.Plan, cause string) {
 	ev.Plan, ev.Strategy, ev.Cause = p.Bare(), string(p.Strategy), cause
 	s.parts.Observer.Observe(ev)

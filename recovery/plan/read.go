@@ -15,7 +15,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// schema is what a planner's answer looks like.
+// schema is the JSON schema of a planner's answer.
 const schema = `{"type":"object","required":["strategy","confidence"],"properties":{` +
 	`"strategy":{"type":"string","enum":["retry","alternative-tool","parameter-adjustment","escalate","give-up"]},` +
 	`"reasoning":{"type":["string","null"]},` +
@@ -28,18 +28,18 @@ const schema = `{"type":"object","required":["strategy","confidence"],"propertie
 	`"confidence":{"type":"number","minimum":0,"maximum":1},` +
 	`"progress":{"type":["object","null"],"properties":{"percent":{"type":["number","null"]},"blockers":{"type":["array","null"],"items":{"type":"string"}},"nextMilestone":{"type":["string","null"]}}}}}`
 
-// Bounds of what is kept of an answer.
+// Limits of an answer's parts.
 const (
-	maxAnswer     = 64 << 10 // bytes that are read
+	maxAnswer     = 64 << 10 // bytes
 	maxText       = 400      // runes of a sentence
-	maxQuestion   = 500      // runes of what the user is asked
+	maxQuestion   = 500      // runes of the question for the user
 	maxParameters = 4 << 10  // bytes
 	maxBlockers   = 4
 	maxPlanSteps  = 5
 	maxIterations = 20
 )
 
-// answer is a planner's, as it says it.
+// answer is a planner's decoded answer.
 type answer struct {
 	Strategy  recovery.PlanStrategy `json:"strategy"`
 	Reasoning string                `json:"reasoning"`
@@ -60,14 +60,14 @@ type answer struct {
 	} `json:"progress"`
 }
 
-// step is one call as a planner names it.
+// step is one call in a planner's answer.
 type step struct {
 	Tool       string          `json:"toolName"`
 	Parameters json.RawMessage `json:"parameters"`
 	Expected   string          `json:"expectedOutcome"`
 }
 
-// object returns the step's parameters, empty for none.
+// object returns the step's parameters, or "" for none.
 func (s step) object() string {
 	if raw := string(s.Parameters); raw != "null" && raw != "{}" {
 		return raw
@@ -75,7 +75,7 @@ func (s step) object() string {
 	return ""
 }
 
-// read makes a plan of a planner's answer, or says why it is none.
+// read parses a planner's answer into a plan, or returns the reason why it is not one.
 func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 	if len(text) > maxAnswer {
 		return nil, errUnusable
@@ -120,23 +120,23 @@ func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 		return nil, fmt.Errorf("the plan is beyond its limits: %s", p.Strategy)
 	}
 	p.Band = l.band(p.Confidence)
-	if t := tool(c.tools, p.Tool); p.Band == recovery.BandAct && p.Parameters != "" && (!looks(t, p.Parameters) || searches(t, p.Parameters)) {
-		p.Band = recovery.BandPropose // what changes something or leaves the machine the agent decides itself: a tool's output may have led the planner
+	if t := tool(c.tools, p.Tool); p.Band == recovery.BandAct && p.Parameters != "" && (!readsOnly(t, p.Parameters) || searches(t, p.Parameters)) {
+		p.Band = recovery.BandPropose // only the agent decides calls that change something or leave the machine, because tool output may have influenced the planner
 	}
-	p.Forced = p.Band == recovery.BandAct && a.ReadsOnly && c.said != nil && p.Parameters != "" && only(gjson.Parse(p.Parameters), c.said, 0)
+	p.Forced = p.Band == recovery.BandAct && a.ReadsOnly && c.knownValue != nil && p.Parameters != "" && allValues(gjson.Parse(p.Parameters), c.knownValue, 0)
 	return p, nil
 }
 
-// words is a sentence of the planner, empty where it names what no plan may.
+// words cleans a text of the planner; it returns "" if the text names an unknown host or a secret file.
 func (c *call) words(text string, n int) string {
-	if text = plain(text, n); !c.named(text) || !hidesNoSecret(text) {
+	if text = plain(text, n); !c.hostsKnown(text) || !hidesNoSecret(text) {
 		return ""
 	}
 	return text
 }
 
-// steps are the calls of a plan: its first, which was checked, and those after it up to
-// one that may not be made.
+// steps returns the calls of a plan: the first, which is already checked, and the further ones up to the first
+// that is not allowed.
 func (s *Planner) steps(p *recovery.Plan, expected string, further []step, c *call, l Limits) []recovery.PlanStep {
 	out := []recovery.PlanStep{{Tool: p.Tool, Parameters: p.Parameters, Expected: c.words(expected, maxText)}}
 	for _, st := range further {
@@ -152,7 +152,7 @@ func (s *Planner) steps(p *recovery.Plan, expected string, further []step, c *ca
 	return out
 }
 
-// The reasons why a plan is not taken.
+// Reasons why a plan is rejected.
 var (
 	errNoTool    = errors.New("the plan names a tool that the request does not offer")
 	errSameTool  = errors.New("the plan's tool does not go with its strategy")
@@ -164,7 +164,7 @@ var (
 	errSecret    = errors.New("the plan names a file of secrets")
 )
 
-// check reports what is wrong with the call that a plan proposes.
+// check returns the reason why the call that a plan proposes is not allowed, or nil.
 func (s *Planner) check(p *recovery.Plan, c *call) error {
 	if p.Tool == "" && p.Strategy != recovery.PlanOtherTool {
 		p.Tool = c.next.Tool
@@ -182,7 +182,7 @@ func (s *Planner) check(p *recovery.Plan, c *call) error {
 		return errRisky
 	case p.Strategy == recovery.PlanRetry && c.failed != nil && !hidesNoSecret(c.failed.Arguments):
 		return errSecret
-	case bars(c.barred, t, p.Parameters), p.Strategy == recovery.PlanRetry && c.failed != nil && bars(c.barred, t, c.failed.Arguments):
+	case isBarred(c.barred, t, p.Parameters), p.Strategy == recovery.PlanRetry && c.failed != nil && isBarred(c.barred, t, c.failed.Arguments):
 		return errBarred
 	case p.Parameters == "" && p.Strategy == recovery.PlanAdjust:
 		return errArguments
@@ -196,36 +196,36 @@ func (s *Planner) check(p *recovery.Plan, c *call) error {
 	return c.checkTexts(t, p.Parameters, rules)
 }
 
-// checkTexts reports what is wrong with the texts of a call's parameters.
+// checkTexts returns the reason why the texts of a call's parameters are not allowed, or nil.
 func (c *call) checkTexts(t transcript.Tool, parameters string, rules Rules) error {
 	runs := trajectory.UsesOf(t)&(trajectory.UseShell|trajectory.UseCode) != 0
 	abroad := online(t)
-	if !c.goesWhere(t, parameters) {
+	if !c.completeURLs(t, parameters) {
 		return errHost
 	}
 	return walk(gjson.Parse(parameters), 0, func(text string) error {
 		switch {
-		case !c.named(text), abroad && !c.namedBare(text):
+		case !c.hostsKnown(text), abroad && !c.bareHostsKnown(text):
 			return errHost
 		case !hidesNoSecret(text):
 			return errSecret
 		case runs && (!rules.Permits(text) || !plainCommand(text)):
 			return errRisky
-		case runs && trajectory.DeedsOfLine(text)&recovery.Reaches != 0 && !c.reaches(text):
+		case runs && trajectory.DeedsOfLine(text)&recovery.Reaches != 0 && !c.wordsKnown(text):
 			return errHost
 		}
 		return nil
 	})
 }
 
-// looks reports whether a call changes nothing, as far as its tool and its arguments tell.
-func looks(t transcript.Tool, parameters string) bool {
+// readsOnly reports whether a call probably changes nothing, judged by its tool and arguments.
+func readsOnly(t transcript.Tool, parameters string) bool {
 	made := trajectory.Call{Tool: t.Name, Arguments: parameters}
 	return made.Reads() || !trajectory.Changes(t)
 }
 
-// bars reports whether a call would do what a person or the instructions rule out.
-func bars(barred recovery.Deeds, t transcript.Tool, parameters string) bool {
+// isBarred reports whether a call would do something that the user or the instructions forbid.
+func isBarred(barred recovery.Deeds, t transcript.Tool, parameters string) bool {
 	if barred == 0 {
 		return false
 	}
@@ -233,7 +233,7 @@ func bars(barred recovery.Deeds, t transcript.Tool, parameters string) bool {
 	return known.Deeds(parameters)&barred != 0
 }
 
-// tool is the one of that name, the zero one if there is none.
+// tool returns the tool with the name, or the zero Tool.
 func tool(list []transcript.Tool, name string) transcript.Tool {
 	if i := slices.IndexFunc(list, func(t transcript.Tool) bool { return t.Name == name && name != "" }); i >= 0 {
 		return list[i]
@@ -241,8 +241,8 @@ func tool(list []transcript.Tool, name string) transcript.Tool {
 	return transcript.Tool{}
 }
 
-// everyParameter reports whether all parameters of a call are as one has to be, which is told
-// what the tool declares of it: the zero Parameter where it does not.
+// everyParameter reports whether as returns true for all parameters of a call. as gets the tool's declaration of
+// the parameter, or the zero Parameter if there is none.
 func everyParameter(t transcript.Tool, parameters string, as func(p trajectory.Parameter, v gjson.Result) bool) bool {
 	list, ok := trajectory.Parameters(t), true
 	gjson.Parse(parameters).ForEach(func(key, v gjson.Result) bool {
@@ -256,34 +256,33 @@ func everyParameter(t transcript.Tool, parameters string, as func(p trajectory.P
 	return ok
 }
 
-// declared reports whether a tool that declares its parameters declares all of these.
+// declared reports whether the tool declares all of these parameters, or none at all.
 func declared(t transcript.Tool, parameters string) bool {
 	return len(trajectory.Parameters(t)) == 0 ||
 		everyParameter(t, parameters, func(p trajectory.Parameter, _ gjson.Result) bool { return p.Name != "" })
 }
 
-// same reports whether the arguments of two calls mean the same.
+// same reports whether the arguments of two calls are equivalent.
 func same(a, b string) bool {
 	x, y := trajectory.Call{Arguments: a}, trajectory.Call{Arguments: b}
 	return x.Canonical() == y.Canonical()
 }
 
-// only reports whether all texts and numbers of a value, names of members left out, are
-// said.
-func only(v gjson.Result, said func(value string) bool, depth int) (ok bool) {
+// allValues reports whether said returns true for all strings and numbers of a value, without member names.
+func allValues(v gjson.Result, said func(value string) bool, depth int) (ok bool) {
 	if !v.IsObject() && !v.IsArray() {
 		return v.Type != gjson.String && v.Type != gjson.Number || said(v.String())
 	}
 	ok = depth < 16
 	v.ForEach(func(_, item gjson.Result) bool {
-		ok = ok && only(item, said, depth+1)
+		ok = ok && allValues(item, said, depth+1)
 		return ok
 	})
 	return ok
 }
 
-// walk visits the texts of a value, the names of members as well, and a list of texts
-// also as one: it may be a command line.
+// walk calls visit with all strings of a value, including member names. It also visits a list of strings as one
+// text, because the list may be a command line.
 func walk(v gjson.Result, depth int, visit func(text string) error) (err error) {
 	switch {
 	case depth > 16:
@@ -313,7 +312,7 @@ func walk(v gjson.Result, depth int, visit func(text string) error) (err error) 
 	return err
 }
 
-// plain is a text on one line of at most n runes, without what is not to be seen.
+// plain returns a text on one line of at most n runes, without invisible characters.
 func plain(s string, n int) string {
 	s = trajectory.WithoutEscapes(s[:min(len(s), 8*n)])
 	s = strings.Map(func(r rune) rune {

@@ -10,17 +10,17 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// trouble is why a planner is asked.
+// trouble is the reason for asking a planner.
 type trouble struct {
-	key     uint64 // equal while it is the same
-	tool    string // that failed or is repeated; empty for no call
-	count   int    // how often so far
+	key     uint64 // equal while the trouble is the same
+	tool    string // the tool that failed or is repeated; empty if no call is
+	count   int    // occurrences so far
 	failure *recovery.ToolFailure
 	loop    *recovery.Loop
 }
 
-// troubleOf is what the exchange's agent is stuck in; false where it is not, where
-// only a person can say how to go on, and where nothing may be said.
+// troubleOf returns the trouble of the exchange's agent; ok is false if there is none, if a person has to say
+// how to continue, or if notes are not possible.
 func troubleOf(x *recovery.Exchange) (t trouble, ok bool) {
 	if x.Ladder.Rung < recovery.RungStuck || x.Turn.Waits || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
 		return t, false
@@ -33,27 +33,26 @@ func troubleOf(x *recovery.Exchange) (t trouble, ok bool) {
 		if t.key = t.loop.Fingerprint; len(t.loop.Tools) > 0 {
 			t.tool = t.loop.Tools[0]
 		}
-	default: // nothing is new
+	default: // no progress
 		t.key, t.count = trajectory.Hash("stuck"), max(2, x.Progress.Steps)
 	}
 	if t.loop != nil {
 		t.count = max(t.count, t.loop.Count)
 	}
-	// An agent that only talks is told to go on by its program.
+	// If an agent calls no tools, a user message is its program's prompt to go on.
 	if len(x.Results) > 0 && x.Spoken() || x.Refused() {
 		return t, false
 	}
 	return t, x.Side == nil || !x.Side()
 }
 
-// Asks reports whether a planner would be asked about an exchange whose findings are
-// known.
-func Asks(x *recovery.Exchange) bool {
+// WouldAsk reports whether a planner would be asked about an exchange whose findings are set.
+func WouldAsk(x *recovery.Exchange) bool {
 	_, ok := troubleOf(x)
 	return ok
 }
 
-// slotOf names the turn that the trouble ended with: the same for a client's retry.
+// slotOf identifies the turn that the trouble ended with: equal for a client's retry.
 func slotOf(x *recovery.Exchange) string {
 	if x.Turn.Slot != "" {
 		return x.Turn.Slot
@@ -62,11 +61,11 @@ func slotOf(x *recovery.Exchange) string {
 	return strconv.FormatUint(trajectory.Hash(strconv.Itoa(len(list)), string(list[len(list)-1].Raw())), 36)
 }
 
-// maxRun bounds how far back the turns of one tool are counted.
+// maxRun limits how many turns run counts.
 const maxRun = 60
 
-// run is how many turns at the end of the history called this tool and no other.
-func run(x *recovery.Exchange, tool string) (n int) {
+// turnsInRow counts the turns at the end of the history that call this tool and no other.
+func turnsInRow(x *recovery.Exchange, tool string) (n int) {
 	h := trajectory.NewHistory(x.Body)
 	for t, ok := trajectory.TurnBefore(h.List, len(h.List)); ok && n < maxRun; t, ok = trajectory.TurnBefore(h.List, t.Start) {
 		calls := h.Calls(t)
