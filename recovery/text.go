@@ -1,6 +1,9 @@
 package recovery
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // Head returns at most n bytes from the beginning of s, without cutting a character.
 func Head(s string, n int) string {
@@ -20,4 +23,25 @@ func Tail(s string, n int) string {
 		at++
 	}
 	return s[at:]
+}
+
+// thoughtTags are the tags between which models write thoughts into their text.
+var thoughtTags = [...][2][]byte{{[]byte("<think>"), []byte("</think>")}, {[]byte("<thinking>"), []byte("</thinking>")}}
+
+// WithoutThoughts returns an answer's text without thoughts before it and without blanks around it. Thoughts begin the text
+// in a tag, or stand before a closing tag on a line of its own, since the templates of DeepSeek's and Qwen's models
+// put the opening tag into the prompt. Thoughts without an end stay. The result is a part of text.
+func WithoutThoughts(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	for _, tag := range thoughtTags {
+		before, after, ended := bytes.Cut(text, tag[1])
+		if !ended {
+			continue
+		}
+		ownLine := bytes.HasSuffix(before, []byte("\n")) && bytes.HasPrefix(after, []byte("\n")) && !bytes.Contains(before, tag[0])
+		if ownLine || bytes.HasPrefix(before, tag[0]) {
+			text = bytes.TrimSpace(after)
+		}
+	}
+	return text
 }

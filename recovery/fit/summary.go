@@ -104,10 +104,7 @@ func (s *summarizer) ask(ctx context.Context, system, user string, tokens int) (
 
 // tidy takes off what models put around an answer: reasoning and a fence.
 func tidy(text string) string {
-	text = strings.TrimSpace(text)
-	if i := strings.LastIndex(text, "</think>"); i >= 0 && strings.HasPrefix(text, "<think>") {
-		text = strings.TrimSpace(text[i+len("</think>"):])
-	}
+	text = string(recovery.WithoutThoughts([]byte(text)))
 	if strings.HasPrefix(text, "```") && strings.HasSuffix(text, "```") && len(text) > 6 {
 		if _, inner, ok := strings.Cut(strings.TrimSuffix(text, "```"), "\n"); ok {
 			text = strings.TrimSpace(inner)

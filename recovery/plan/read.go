@@ -80,10 +80,7 @@ func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 	if len(text) > maxAnswer {
 		return nil, errUnusable
 	}
-	if i := strings.LastIndex(text, "</think>"); i >= 0 {
-		text = text[i+len("</think>"):]
-	}
-	object, ok := s.parts.Reader.Object(text, []byte(schema))
+	object, ok := s.parts.Reader.Object(string(recovery.WithoutThoughts([]byte(text))), []byte(schema))
 	var a answer
 	if !ok || json.Unmarshal([]byte(object), &a) != nil || a.Confidence == nil || !(*a.Confidence >= 0 && *a.Confidence <= 1) ||
 		!slices.Contains(recovery.PlanStrategies(), a.Strategy) {

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // seeker finds calls in a text, whole or as far as it came.
@@ -157,14 +159,9 @@ func (c *cursor) misspelt(before string) bool {
 
 // outside is a text without the thoughts that some models put in front.
 func outside(text string) string {
-	text = strings.TrimSpace(text)
-	if strings.HasPrefix(text, "<think>") || strings.HasPrefix(text, "<|channel|>analysis") {
-		if _, after, ok := strings.Cut(text, "</think>"); ok {
-			return strings.TrimSpace(after)
-		}
-		if strings.HasSuffix(text, "<|end|>") {
-			return ""
-		}
+	text = string(recovery.WithoutThoughts([]byte(text)))
+	if strings.HasPrefix(text, "<|channel|>analysis") && strings.HasSuffix(text, "<|end|>") {
+		return ""
 	}
 	return text
 }

@@ -75,19 +75,6 @@ func userText(text []byte) []byte {
 	return bytes.TrimSpace(without(text, reminder, "</system-reminder>"))
 }
 
-// answerText takes out of an answer's text what clients drop later.
-func answerText(text []byte) []byte {
-	text = bytes.TrimSpace(text)
-	for _, tag := range [...][2]string{{"<think>", "</think>"}, {"<thinking>", "</thinking>"}} {
-		if bytes.HasPrefix(text, []byte(tag[0])) {
-			if i := bytes.Index(text, []byte(tag[1])); i >= 0 {
-				text = bytes.TrimSpace(text[i+len(tag[1]):])
-			}
-		}
-	}
-	return text
-}
-
 // without removes all blocks from open to the next shut, in place.
 func without(text []byte, open, shut string) []byte {
 	i := bytes.Index(text, []byte(open))

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -237,7 +238,7 @@ func (k *keyed) message(label byte, b *transcript.Body, i int) {
 	m := b.Messages()[i]
 	clean := userText
 	if m.Role == transcript.RoleAssistant {
-		clean = answerText
+		clean = recovery.WithoutThoughts
 	}
 	text, alone := plain(b, m)
 	if !alone || bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte(reminder)) {

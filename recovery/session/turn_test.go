@@ -75,13 +75,6 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
-	for in, want := range map[string]string{
-		"a": "a", "\n<think>x</think>\n\nb ": "b", "<think>x": "<think>x", "a <think>x</think>": "a <think>x</think>", "<thinking>x</thinking>": "",
-	} {
-		if got := string(answerText([]byte(in))); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
 }
 
 func TestSide(t *testing.T) {
