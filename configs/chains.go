@@ -11,12 +11,11 @@ import (
 //go:embed chains.yaml
 var chains string
 
-// ChainsReference returns chains.yaml: the recovery chains, and what they are made of.
+// ChainsReference returns chains.yaml: the recovery chains with their steps.
 func ChainsReference() string { return chains }
 
-// Chains returns the recovery chains without an operator's changes. They are not
-// validated, which would take almost half of the time to start: they are part of
-// the program, and a test does that. The error is an [Errors].
+// Chains returns the recovery chains without an operator's changes. They are part of the program, and a test validates
+// them; doing that here would take almost half of the time to start. The error is an [Errors].
 func Chains() (annotate.Chains, error) {
 	var c annotate.Chains
 	if r := newReader("chains.yaml"); !r.readInto(reflect.ValueOf(&c).Elem(), []byte(chains)) || len(r.problems) > 0 {
@@ -25,8 +24,8 @@ func Chains() (annotate.Chains, error) {
 	return c, nil
 }
 
-// checkChains reports what is wrong with an operator's changes, which stand at the key.
-// Without changes nothing is read: that would be a fifth of the time to start.
+// checkChains reports problems of an operator's changes of chains at a key. Without changes it reads nothing, which saves
+// a fifth of the time to start.
 func (r *reader) checkChains(key string, cfg annotate.Config) {
 	if len(cfg.Chains) == 0 && len(cfg.Forbid) == 0 {
 		return

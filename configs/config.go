@@ -39,7 +39,7 @@ const (
 	anthropic     = "https://api.anthropic.com"
 )
 
-// The environment variables that win over the file.
+// The environment variables that override the file.
 const (
 	EnvListen     = "REBOUND_LISTEN"
 	EnvUpstream   = "OPENAI_UPSTREAM_URL"
@@ -53,10 +53,9 @@ const (
 	EnvOTLPProtocol = "OTEL_EXPORTER_OTLP_PROTOCOL"
 )
 
-// Config is everything the gateway is told. The keys of Proxy stand at the top
-// level of the file. A loaded Config is complete (defaults filled in, secrets
-// read, paths resolved) and valid; it is not changed afterwards, so it may be
-// shared. Every way to print it leaves secrets out, see [Config.Redacted].
+// Config is the whole configuration of the gateway. The keys of Proxy stand at the top level of the file. A loaded Config
+// is complete (defaults filled in, secrets read, paths resolved), valid and immutable, so it may be shared. Every way to
+// print it leaves secrets out, see [Config.Redacted].
 type Config struct {
 	Proxy           proxy.Config               `yaml:",inline"`
 	Upstreams       map[string]upstream.Config `yaml:"upstreams"`
@@ -80,27 +79,27 @@ type Config struct {
 	origin origin
 }
 
-// StoreConfig says where state lives. Without a Redis URL it is memory.
+// StoreConfig says where state is kept: in memory, unless there is a Redis URL.
 type StoreConfig struct {
 	Redis redis.Config `yaml:"redis"`
-	// Content says what of conversations may be in Redis: see ContentSealed and ContentOff.
+	// Content says whether content of conversations may be in Redis: see ContentSealed and ContentOff.
 	Content string `yaml:"content"`
 }
 
 const (
-	// ContentSealed lets in what is needed later, encrypted with a key from the client's credential.
+	// ContentSealed allows content that later requests need, encrypted with a key from the client's credential.
 	ContentSealed = "sealed"
-	// ContentOff lets nothing in.
+	// ContentOff allows none.
 	ContentOff = "off"
 )
 
-// origin is what a Config was made of, for the watcher.
+// origin says what a Config was read from, for the watcher.
 type origin struct {
 	path  string // empty without a file
-	empty bool   // nothing is in the file
+	empty bool   // the file has no content
 	files []source
 
-	auth, upstreams bool // the text has something in these sections
+	auth, upstreams bool // the text has entries in these sections
 }
 
 // Env looks up an environment variable, as os.LookupEnv does.
@@ -139,14 +138,14 @@ var reference string
 // Reference returns default.yaml: every key, its default and what it does.
 func Reference() string { return reference }
 
-// Listen is the address to listen on.
+// Listen returns the address to listen on.
 func (c *Config) Listen() string { return c.Proxy.Listen }
 
-// Path is the file that the configuration was loaded from, empty without one.
+// Path returns the file of the configuration, empty without one.
 func (c *Config) Path() string { return c.origin.path }
 
-// Default makes the configuration of a gateway without a file. The error is an
-// [Errors] about the environment.
+// Default returns the configuration of a gateway without a file. The error is an [Errors] about the
+// environment.
 func Default(env Env) (*Config, error) {
 	l, err := read("", nil, env, false)
 	return l.config, err
@@ -159,15 +158,14 @@ func Load(path string, env Env) (*Config, error) {
 	return l.config, err
 }
 
-// Check is Load for somebody who wants to know everything about a file: it returns the
-// warnings beside the problems, too. With secretless, secrets and certificates
-// that the file names may be missing on this machine.
+// Check is Load with warnings also beside problems. If secretless is set, secrets and certificates that the file
+// names may be missing on this machine.
 func Check(path string, env Env, secretless bool) (c *Config, warnings []string, err error) {
 	l, err := load(path, env, secretless)
 	return l.config, l.warnings, err
 }
 
-// Warnings are what is valid and yet probably not meant, one sentence each.
+// Warnings returns a sentence for each setting that is valid but probably not intended.
 func (c *Config) Warnings() []string {
 	out := c.Proxy.Warnings()
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
@@ -178,21 +176,19 @@ func (c *Config) Warnings() []string {
 	return out
 }
 
-// Parse is Load for text that is already in memory. The name stands for the
-// file in messages, and relative paths start in its folder. Files and variables
-// that the text names are read. The error is an [Errors]; nothing panics,
-// whatever the text.
+// Parse is Load for text in memory. Messages use name as the file's name, and relative paths start in its folder. Parse
+// reads files and variables that the text names. The error is an [Errors]; no text makes it panic.
 func Parse(name string, data []byte, env Env) (*Config, error) {
 	l, err := read(name, data, env, false)
 	return l.config, err
 }
 
-// loaded is what reading a configuration brings. Where it fails, config is nil and the
-// rest is as complete as it could be read.
+// loaded is the result of reading a configuration. If that fails, config is nil and the rest is as complete as
+// possible.
 type loaded struct {
 	config   *Config
-	files    []source // that took part
-	warnings []string // of what has no problem
+	files    []source // that were read
+	warnings []string // about keys without a problem
 }
 
 func load(path string, env Env, secretless bool) (loaded, error) {
@@ -212,7 +208,7 @@ func load(path string, env Env, secretless bool) (loaded, error) {
 	return l, err
 }
 
-// readBounded reads at most limit bytes of a file that is not a folder.
+// readBounded reads a file of at most limit bytes that is no folder.
 func readBounded(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -222,7 +218,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// read is the whole way from text to a valid Config.
+// read turns text into a valid Config.
 func read(name string, data []byte, env Env, secretless bool) (loaded, error) {
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
@@ -249,7 +245,7 @@ func read(name string, data []byte, env Env, secretless bool) (loaded, error) {
 	return l, nil
 }
 
-// chooseDefault settles which upstream serves what no model names.
+// chooseDefault sets the upstream for models that are not configured.
 func (r *reader) chooseDefault(c *Config) {
 	if len(c.Upstreams) == 0 {
 		c.Upstreams = Defaults().Upstreams
@@ -273,8 +269,8 @@ func (r *reader) chooseDefault(c *Config) {
 	}
 }
 
-// DefaultOf is the upstream of models that are not under models, for requests in the Messages API
-// or in OpenAI's formats: the default one, or of the other format the first by name; "" if there is none.
+// DefaultOf returns the upstream for models that are not configured, for requests in the Messages API or in OpenAI's
+// formats: the default upstream if it has that format, else the first by name that has, "" if there is none.
 func (c *Config) DefaultOf(messages bool) string {
 	if u, ok := c.Upstreams[c.DefaultUpstream]; ok && u.Messages() == messages {
 		return c.DefaultUpstream
@@ -287,7 +283,7 @@ func (c *Config) DefaultOf(messages bool) string {
 	return ""
 }
 
-// applyEnv lets the environment win.
+// applyEnv overrides settings from the environment.
 func (r *reader) applyEnv(c *Config, env Env) {
 	set := func(name, key string, to *string) bool {
 		value, ok := env(name)
@@ -303,12 +299,12 @@ func (r *reader) applyEnv(c *Config, env Env) {
 	set(EnvOTLP, "otlp.endpoint", &c.OTLP.Endpoint)
 	set(EnvOTLPProtocol, "otlp.protocol", &c.OTLP.Protocol)
 	if d := &c.Store.Redis; set(EnvRedis, "store.redis.url", &d.URL) {
-		// It says all of where the server is.
+		// The URL is the server's complete address.
 		d.URLEnv, d.Addresses, d.MasterName, d.Database, d.TLS = EnvRedis, nil, "", 0, false
 	}
 	if u, ok := c.Upstreams[c.DefaultUpstream]; ok && set(EnvUpstream, childKey("upstreams", c.DefaultUpstream)+".url", &u.URL) {
 		c.Upstreams[c.DefaultUpstream] = u
-		if !r.has("upstreams") { // who names one names all
+		if !r.has("upstreams") { // a file that names upstreams names all of them
 			delete(c.Upstreams, anthropicName)
 		}
 	}
@@ -326,7 +322,7 @@ func (r *reader) applyEnv(c *Config, env Env) {
 	}
 }
 
-// fill completes what depends on more than one key.
+// fill sets defaults that depend on several keys.
 func (r *reader) fill(c *Config) {
 	for _, name := range [...]string{c.DefaultUpstream, c.DefaultOf(true)} {
 		at := childKey("upstreams", name)

@@ -17,12 +17,12 @@ import (
 	"github.com/rebound-llm/rebound/recovery/route"
 )
 
-// sizeKeys are the integers that are bytes and so may be written as 64MiB.
+// sizeKeys lists the integers that are sizes in bytes, which may be written as 64MiB.
 var sizeKeys = []string{"limits.body", "limits.headers", "limits.memory", "stream.max_event", "stream.max_answer", "recording.body", "recording.total"}
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// reader collects what is wrong while text becomes a Config.
+// reader collects problems while it turns text into a Config.
 type reader struct {
 	name     string // of the file, for messages
 	dir      string // relative paths start here
@@ -30,14 +30,14 @@ type reader struct {
 	problems []Problem
 	places   map[string]place  // of every key in the file
 	broken   map[string]bool   // keys whose value could not be read at all
-	fromEnv  map[string]string // keys that the environment overrode, and the variable
+	fromEnv  map[string]string // variable by key, for keys that the environment overrides
 	sources  []source          // other files that were read
 
 	anchors map[string]ast.Node
-	aliased map[*ast.AliasNode]ast.Node // what they stand for; nil if nothing does
+	aliased map[*ast.AliasNode]ast.Node // the node that an alias refers to; nil for an unknown anchor
 	visits  int                         // nodes read so far, see afford
 
-	secretless bool // secrets and certificates that are not on this machine are no problem
+	secretless bool // missing secrets and certificates are no problem
 }
 
 func newReader(name string) *reader {
@@ -93,10 +93,10 @@ func (r *reader) locate(p Problem, at place, unknown bool) Problem {
 	return p
 }
 
-// has tells whether the file gives the key.
+// has reports whether the file has the key.
 func (r *reader) has(key string) bool { _, ok := r.places[key]; return ok }
 
-// failed tells whether something is already known to be wrong at the key or inside.
+// failed reports whether there is already a problem at the key or below it.
 func (r *reader) failed(key string) bool {
 	return slices.ContainsFunc(r.problems, func(p Problem) bool {
 		rest, ok := strings.CutPrefix(p.Key, key)
@@ -104,8 +104,8 @@ func (r *reader) failed(key string) bool {
 	})
 }
 
-// unreadable tells whether the key or what it belongs to could not be read, so
-// that further complaints about it would only repeat that.
+// unreadable reports whether the key or one of its parents could not be read, so that
+// further problems would only repeat that.
 func (r *reader) unreadable(key string) bool {
 	for ; key != ""; key = parentKey(key) {
 		if r.broken[key] {
@@ -183,7 +183,7 @@ func fields(t reflect.Type) []field {
 	return out
 }
 
-// elementDefaults is what an entry of a list or map has before the file is read into it.
+// elementDefaults returns the defaults of an entry of a list or map.
 func elementDefaults(t reflect.Type) reflect.Value {
 	out := reflect.New(t).Elem()
 	switch p := out.Addr().Interface().(type) {
@@ -217,7 +217,7 @@ func (r *reader) decode(n ast.Node, v reflect.Value, key string) {
 		r.broken[key] = true
 	case is == null && want == scalar:
 		r.refuse(n, key, "has no value: give one, or remove the line to keep the default")
-	case is == null: // a heading whose lines are all comments
+	case is == null: // a key whose entries are all comments
 	case is != want:
 		r.refuse(n, key, "must be a %s, not a %s", example(v.Type()), is)
 	case v.Kind() == reflect.Struct:
@@ -286,7 +286,7 @@ func (r *reader) decodeList(n *ast.SequenceNode, v reflect.Value, key string) {
 	v.Set(out)
 }
 
-// enter records where a key is and refuses a second one of the same name.
+// enter records the place of a key and refuses a duplicate.
 func (r *reader) enter(p pair, path string) bool {
 	if p.dup > 0 {
 		r.reportAt(p.at, false, path, "is given twice, first in line %d: remove one", p.dup)
@@ -323,7 +323,7 @@ func schema(t reflect.Type, key string, visit func(key, name string, t reflect.T
 	}
 }
 
-// unknownKey says what a key that nobody knows was probably meant to be.
+// unknownKey returns the message for an unknown key, with the key that was probably meant.
 func unknownKey(name, parent string, known []field) string {
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name)) {
 	case "apikey", "key", "value", "secret", "token", "password", "credential", "admintoken":
@@ -353,7 +353,7 @@ func unknownKey(name, parent string, known []field) string {
 	return fmt.Sprintf("unknown key: %s there are %s", where, names(known))
 }
 
-// secretKeys are the keys by which a secret could be named here.
+// secretKeys lists the known keys that name a secret.
 func secretKeys(known []field) string {
 	var out []string
 	for _, f := range known {

@@ -17,16 +17,16 @@ import (
 	"github.com/rebound-llm/rebound/proxy/redact"
 )
 
-// What a configuration may be. The parser is recursive and quadratic in the
-// number of keys of one map, so both are bounded before it runs.
+// Limits of a configuration. The parser is recursive, and quadratic in the number of keys of one map, so both are
+// checked before it runs.
 const (
 	maxBytes  = 1 << 20
 	maxTokens = 60_000
 	maxDepth  = 100     // tokens that enclose one another, not levels
-	maxNodes  = 100_000 // after aliases were put in place
+	maxNodes  = 100_000 // with aliases expanded
 )
 
-// kind is what a node is.
+// kind is the kind of a node.
 type kind uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	scalar
 	mapping
 	sequence
-	refused // it was reported while the text was parsed
+	refused // a problem was already reported
 )
 
 // place is a position in the file, from 1.
@@ -48,8 +48,8 @@ type pair struct {
 	dup   int // line of an earlier entry with this key, 0 when there is none
 }
 
-// parseText reads one document; the node is nil for an empty one. An error means that it cannot be read at all; what else is
-// wrong with it as YAML is reported.
+// parseText reads one document; the node is nil for an empty one. An error means that it cannot be read at all; it reports
+// other problems of the YAML.
 func (r *reader) parseText(data []byte) (n ast.Node, at place, err error) {
 	if len(data) > maxBytes {
 		return nil, place{}, fmt.Errorf("is larger than 1MiB, which no configuration is: check that this is the right file")
@@ -63,7 +63,7 @@ func (r *reader) parseText(data []byte) (n ast.Node, at place, err error) {
 			return nil, place{i + 1, utf8.RuneCount(line[:j]) + 1}, fmt.Errorf("has the control character %q: remove it", line[j])
 		}
 	}
-	// The parser is not ours; what it does with hostile text must not stop the gateway.
+	// A panic of the parser on hostile text must not stop the gateway.
 	defer func() {
 		if r := recover(); r != nil {
 			n, at, err = nil, place{}, errors.New("cannot be read as YAML: check indentation, quotes and brackets")
@@ -99,7 +99,7 @@ func (r *reader) parseText(data []byte) (n ast.Node, at place, err error) {
 	return n, place{}, nil
 }
 
-// explain gives the parser's commonest complaints in words that say what to do.
+// explain rewords the parser's most common errors so that they say what to do.
 func explain(message string) string {
 	for _, e := range [...]struct{ has, means string }{
 		{"found character '\t'", "a tab cannot indent, use spaces"},
@@ -116,12 +116,12 @@ func explain(message string) string {
 	return redact.Quote(message)
 }
 
-// checkTokens bounds number and nesting before the recursive parser runs.
+// checkTokens limits number and nesting of tokens before the recursive parser runs.
 func checkTokens(tokens token.Tokens) (place, error) {
 	if len(tokens) > maxTokens {
 		return tokenPlace(tokens[maxTokens]), errors.New("has too many keys and values for a configuration: check that this is the right file")
 	}
-	var columns []int // what encloses the current token, outside of brackets
+	var columns []int // columns of the blocks that enclose the current token, outside brackets
 	flow, chain := 0, 0
 	for _, t := range tokens {
 		switch t.Type {
@@ -171,8 +171,8 @@ func nodePlace(n ast.Node) place {
 	return tokenPlace(n.GetToken())
 }
 
-// Visit implements ast.Visitor: it finds what aliases stand for, and reports what is not used here. An anchor counts from its
-// end on, so no alias is inside of what it stands for.
+// Visit implements ast.Visitor: it resolves aliases, and reports syntax that is not supported. An anchor is defined from its
+// end on, so that no alias is inside its own anchor.
 func (r *reader) Visit(n ast.Node) ast.Visitor {
 	switch n := n.(type) {
 	case *ast.AnchorNode:
@@ -193,7 +193,7 @@ func (r *reader) Visit(n ast.Node) ast.Visitor {
 	return nil
 }
 
-// follow goes through anchors and aliases to what they stand for, and says what that is.
+// follow resolves anchors and aliases, and returns the node with its kind.
 func (r *reader) follow(n ast.Node) (ast.Node, kind) {
 	switch in := n.(type) {
 	case nil, *ast.NullNode:
@@ -215,7 +215,7 @@ func (r *reader) follow(n ast.Node) (ast.Node, kind) {
 	return n, refused
 }
 
-// text is what a scalar says, as it is written.
+// text returns a scalar's text as written.
 func text(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -237,7 +237,7 @@ func (r *reader) afford(n ast.Node) bool {
 	return r.visits <= maxNodes
 }
 
-// pairs lists the entries of a map, and then those of the maps that are merged into it and that it does not have itself.
+// pairs lists the entries of a map, then those of merged maps whose keys it does not have.
 func (r *reader) pairs(n ast.Node) (list []pair) {
 	own := map[string]int{}
 	var merged []ast.Node

@@ -10,18 +10,18 @@ import (
 	"github.com/rebound-llm/rebound/proxy/redact"
 )
 
-// maxProblems bounds what one report lists; the rest is counted.
+// maxProblems limits the problems in one report; the rest is only counted.
 const maxProblems = 100
 
 // Problem is one thing that is wrong with a configuration.
 type Problem struct {
-	File    string // as it was named to Load; empty when it is not about a file
-	Line    int    // from 1; 0 when it is not about a line, as for the environment
+	File    string // as passed to Load; empty if it does not concern a file
+	Line    int    // from 1; 0 if it concerns no line, as for the environment
 	Column  int    // from 1, in characters
 	Key     string // path of the key, like upstreams.default.keys[0].env; empty for the text as a whole
 	Message string // what is wrong and what to do; never a secret
 
-	source string // the line, with what may be a secret cut off
+	source string // the line without possible secrets
 }
 
 // String renders file:line:column: key: message.
@@ -109,9 +109,8 @@ var (
 	harmlessLine = regexp.MustCompile(`^[\s-]*((name|weight|models|file|admin_file): [^{]*|([a-z]+_)*env: ([A-Z_][A-Z0-9_]*|[a-z_][a-z0-9_]{0,23}))(\s+#.*)?$`)
 )
 
-// sourceLine is a line of the file as it may be shown. One that may hold a
-// secret, by its key or because nobody knows its key, ends after the first
-// colon or dash. Nothing in it moves a terminal's cursor.
+// sourceLine returns a line of the file for display. If it may hold a secret, by its key or because the key is unknown, it
+// ends after the first colon or dash. It has no control characters.
 func sourceLine(line, key string, unknown bool) string {
 	line = strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f {

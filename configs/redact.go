@@ -44,7 +44,7 @@ func render(b *strings.Builder, v reflect.Value, key, indent string) {
 	case reflect.Struct:
 		for _, f := range fields(v.Type()) {
 			if d, ok := v.Interface().(redis.Config); ok && f.name == "url" && d.URLEnv != "" {
-				continue // url_env says where it comes from
+				continue // url_env names its variable
 			}
 			renderEntry(b, f.name, v.FieldByIndex(f.index), joinKey(key, f.name), indent)
 		}
@@ -135,7 +135,7 @@ func scalarText(v reflect.Value, key string) string {
 	return Scalar(redact.Value(s))
 }
 
-// Scalar is a string as YAML has it, in quotes where it would be taken for something else.
+// Scalar returns a string as YAML, in quotes if it would be read as another type.
 func Scalar(s string) string {
 	switch strings.ToLower(s) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":

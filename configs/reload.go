@@ -7,13 +7,11 @@ import (
 	"strings"
 )
 
-// Replaceable reports why next must not take c's place in a gateway that runs and
-// listens where c says; nil if it may. The error is an [Errors].
+// Replaceable reports why next must not replace c in a running gateway, nil if it may. The error is an
+// [Errors].
 //
-// Half a file is often valid YAML. So what protects the gateway, and what says where
-// requests go, ends only with a restart: the last gateway key, the sections auth and
-// upstreams. And next is judged by the socket that is open: another listen needs a
-// restart, too.
+// Half a file is often valid YAML. So a reload cannot remove what protects the gateway or says where requests go: the
+// last gateway key, the sections auth and upstreams. A change of listen needs a restart too.
 func (c *Config) Replaceable(next *Config) error {
 	var problems Errors
 	refuse := func(key, format string, args ...any) {
@@ -39,7 +37,7 @@ func (c *Config) Replaceable(next *Config) error {
 	return problems
 }
 
-// exposed returns an upstream whose keys anyone may spend who reaches the gateway.
+// exposed returns an upstream whose keys everybody who reaches the gateway can use.
 func (c *Config) exposed() (name string, ok bool) {
 	if len(c.Proxy.Auth.Keys) > 0 {
 		return "", false

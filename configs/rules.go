@@ -14,8 +14,8 @@ import (
 var ruleFiles embed.FS
 
 // UpstreamRules returns the rules that recognise errors of upstreams, in the
-// order in which they are tried: the files of rules/upstream by their names. It
-// reads them anew each time, which takes some milliseconds.
+// order in which they are tried: the files of rules/upstream by their names. Each
+// call reads them anew, which takes some milliseconds.
 func UpstreamRules() (rule.Set, error) { return readRules("rules/upstream") }
 
 // ToolRules returns the rules that recognise failures in tools' results, as
@@ -46,8 +46,8 @@ func readRules(folder string) (rule.Set, error) {
 	return rule.Join(sets...), nil
 }
 
-// checkRules runs the examples of the operator's rules, with those of the program
-// behind them. Without own rules nothing is read.
+// checkRules runs the examples of the operator's rules, with the program's rules behind them. Without such rules it
+// reads nothing.
 func (r *reader) checkRules(c *Config) {
 	if own := c.Classify.Rules; len(own) > 0 && !r.failed("classify") {
 		r.reportAll("classify", classify.New(UpstreamRules, own...).Check(len(own)))

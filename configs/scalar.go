@@ -77,7 +77,7 @@ func setScalar(n ast.Node, v reflect.Value, size bool) error {
 	return fmt.Errorf("cannot be set from a file")
 }
 
-// quote shows a value in a message; a long one is no value but a mistake.
+// quote renders a value for a message, shortened.
 func quote(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		s = string(r[:40]) + "…"
@@ -193,7 +193,7 @@ func parseFloat(s string) (float64, error) {
 	return f, nil
 }
 
-// Duration is the shortest spelling that parseDuration reads.
+// Duration returns the shortest spelling that parseDuration accepts.
 func Duration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
