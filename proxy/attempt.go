@@ -133,7 +133,7 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 			ev.Phase = recovery.PhaseConnect
 		}
 		f := s.fail(a, ev)
-		f.Stranger = ev.Phase == recovery.PhaseConnect && !s.core.Upstreams[a.Target.Upstream].Answered()
+		f.NeverAnswered = ev.Phase == recovery.PhaseConnect && !s.core.Upstreams[a.Target.Upstream].Answered()
 		f.Job = s.job(a, "")
 		return nil, f
 	}
@@ -327,7 +327,7 @@ func (s *sender) fault(resp *http.Response, body []byte) bool {
 func (s *sender) fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
 	ev.Now, ev.Request = time.Now(), a.Body
 	return &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Upstream: s.name(a.Number),
-		Breach: recovery.Breach{Released: s.sink.Released(), Sent: s.sink.Sent()}, Err: ev.Err}
+		Break: recovery.Break{Released: s.sink.Released(), Sent: s.sink.Sent()}, Err: ev.Err}
 }
 
 // cause is why an attempt was ended, if somebody ended it, else its own error.
@@ -364,7 +364,7 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 	n.s.decorate(n.resp.Header, n.a.Target.Target, n.values[:0])
 	if _, whole := n.Deliverable.(*stream.Whole); whole && !n.s.x.Streaming && len(n.s.core.Config.Prices) > 0 {
 		u, _ := n.Usage()
-		_, _, beyond := n.s.x.Settled()
+		_, _, beyond := n.s.x.Totals()
 		if cost := n.s.core.spent(u.Add(beyond), n.a.Target.Model, n.s.x.Model); cost > 0 {
 			n.resp.Header[costHeader] = []string{shownCost(cost)}
 		}

@@ -174,7 +174,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	ev.Time = time.Time{}                    // below: when it ended
 	ev.Attempt, ev.Recovery, ev.Attempts = x.Tried(), strings.Join(x.Actions(), ", "), x.Attempts
 	ev.Status, ev.TTFB = c.Response().Status, sink.FirstByte(x.Started)
-	ev.Target, ev.Usage, ev.Cost = x.Settled()
+	ev.Target, ev.Usage, ev.Cost = x.Totals()
 	ev.Finish, ev.Fallback, ev.Format = x.Finish(), x.Fallback(), x.Body.Format().String()
 	for i := range x.Attempts {
 		x.Attempts[i].Upstream = send.name(i + 1)

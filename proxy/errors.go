@@ -262,7 +262,7 @@ func hopeless(f *recovery.Failure) bool {
 		return false
 	}
 	return f.Spec.Setup || f.Spec.Scope == recovery.ScopeRequest || f.Spec.Scope == recovery.ScopeCredential && f.Class() != recovery.RateLimit ||
-		f.Repeated || f.Stranger && upstream.UnknownHost(f.Err)
+		f.Repeated || f.NeverAnswered && upstream.UnknownHost(f.Err)
 }
 
 // retriedBySDKs are the statuses that the usual SDKs ask again.
@@ -298,7 +298,7 @@ func (k *Core) unreachable(f *recovery.Failure) string {
 		return "could not be reached (connection error)"
 	}
 	what := fmt.Sprintf("could not be reached at %s: %s (connection error)", up.Address(), upstream.Reason(f.Err))
-	if f.Stranger {
+	if f.NeverAnswered {
 		what += ". It has not answered since the gateway started: check its URL, or start it"
 	}
 	return what

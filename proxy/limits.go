@@ -119,7 +119,7 @@ func estimate(raw []byte) int {
 // used is what a completion has used: the answer, and what was spent beyond it. An
 // answer whose usage the upstream did not report is estimated by its size.
 func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra recovery.Usage) {
-	t, answer, extra = s.x.Settled()
+	t, answer, extra = s.x.Totals()
 	raw := s.x.Body.Raw()
 	most := s.mostUsed(answer, size)
 	if _, n, ok := s.x.Body.OutputLimit(); ok {

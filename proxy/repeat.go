@@ -75,7 +75,7 @@ func (r *repeated) Send(ctx context.Context, a recovery.Attempt) (recovery.Answe
 			ev.Phase = recovery.PhaseConnect
 		}
 		f := k.failed(a, ev)
-		f.Stranger = ev.Phase == recovery.PhaseConnect && !k.Upstreams[a.Target.Upstream].Answered()
+		f.NeverAnswered = ev.Phase == recovery.PhaseConnect && !k.Upstreams[a.Target.Upstream].Answered()
 		return nil, f
 	case resp.StatusCode >= 400:
 		return nil, r.refused(a, resp)

@@ -23,20 +23,20 @@ type racer struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc // ends the attempt and, until it is delivered, its answer
 	started  time.Time
-	limits   Limits // the latest
+	limits   Limits // as last computed by run.limit
 	strategy string
 	parallel bool
 	life     Life
-	silent   bool        // it passed its limit without a sign of life
-	replaced bool        // it was abandoned for another attempt
-	arrived  bool        // it has ended or begun to answer
-	untie    func() bool // lets the attempt outlive the request; nil if it cannot
-	race     race        // the race that it is the first of
-	rescued  Answer      // that replaced this one's answer, which paused
+	silent   bool        // passed its limit without a sign of life
+	replaced bool        // was abandoned for another attempt
+	arrived  bool        // has ended or begun to answer
+	detach   func() bool // lets the attempt outlive the request; nil if it cannot
+	race     race        // the race that this attempt is the first of
+	rescued  Answer      // the answer that took over while this attempt's answer paused
 }
 
 // probe reports whether the attempt probes a target whose breaker is half-open.
-func (rc *racer) probe() bool { return rc.ticket.Probe || rc.ticket.Own }
+func (rc *racer) probe() bool { return rc.ticket.Probe || rc.ticket.ClientProbe }
 
 // arrival is the result of Send for a racer.
 type arrival struct {
@@ -56,11 +56,11 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		return nil, f
 	}
 	if f := r.start(ctx, first, a); f != nil {
-		r.bookFailure(first, f)
+		r.recordFailure(first, f)
 		return nil, f
 	}
-	if first.untie != nil {
-		return r.apart(ctx, first)
+	if first.detach != nil {
+		return r.attemptAsync(ctx, first)
 	}
 	alarm := r.watch(ctx, first)
 	answer, f := r.send(first)
@@ -71,7 +71,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		if got := <-c.result; got != nil {
 			return got.answer, got.failure
 		}
-		if r.booked(first) { // it failed after this attempt was abandoned
+		if r.recorded(first) { // it failed after this attempt was abandoned
 			if answer != nil {
 				answer.Discard()
 			}
@@ -89,8 +89,8 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 // failed records the end of an attempt that was sent. A client that left counts against no target.
 func (r *run) failed(ctx context.Context, rc *racer, answer Answer, f *Failure) {
 	if ctx.Err() == nil {
-		r.bookFailure(rc, f)
-		r.keep(answer, f)
+		r.recordFailure(rc, f)
+		r.keepFlawed(answer, f)
 		return
 	}
 	r.end(rc, Outcome{}, "")
@@ -99,8 +99,7 @@ func (r *run) failed(ctx context.Context, rc *racer, answer Answer, f *Failure) 
 	}
 }
 
-// send makes one attempt. If it panics, it has failed for an unknown reason, and its place is
-// given back.
+// send makes one attempt. An attempt that panics counts as failed with errBroke, so that its place is released.
 func (r *run) send(rc *racer) (answer Answer, f *Failure) {
 	r.guard("attempt", func() { answer, f = r.sender.Send(rc.ctx, rc.attempt) })
 	if answer == nil && f == nil {
@@ -109,12 +108,12 @@ func (r *run) send(rc *racer) (answer Answer, f *Failure) {
 	return answer, f
 }
 
-// admit reserves a place at the action's target. If there is none, it switches to a candidate that has one, or waits
-// for the target, or goes ahead anyway, as a plain proxy would. Only blind resends are finally refused.
+// admit reserves a place at the action's target. If the target has no free place, admit switches to a candidate that
+// has one, waits for the target, or sends anyway, as a plain proxy would. Only blind resends can be refused for good.
 func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 	x, choice, resend := r.x, a.Target, a.Resend
 	strategy := a.Strategy
-	var patience, inLine time.Time // until when to wait for a place for a resend, and for the end of a cool-down
+	var patience, inLine time.Time // deadlines of the waits: for a resend's place, and for the end of a cool-down
 	for {
 		c, now := &x.Candidates[choice], time.Now()
 		ticket, st := r.Health.Begin(c.Target, now, resend, false)
@@ -136,7 +135,7 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 		wait := max(st.Until.Sub(now), time.Millisecond)
 		crowded := resend && !st.Cooling && !st.Open // enough resends are running there
 		if crowded && now.After(patience) {
-			r.over = true
+			r.stopped = true
 			return nil, r.prev
 		}
 		if crowded || st.Cooling && !now.Add(wait).After(inLine) && x.Mode == ModeAct && now.Add(wait).Before(x.deadline) {
@@ -174,15 +173,15 @@ func (r *run) elsewhere(i int) (int, bool) {
 	}
 	for j := range r.x.Candidates {
 		c := &r.x.Candidates[j]
-		if j != i && !c.Out() && !c.Silent && !c.refused && r.Health.Check(c.Target).Ready {
+		if j != i && !c.Unusable() && !c.Silent && !c.refused && r.Health.Check(c.Target).Ready {
 			return j, true
 		}
 	}
 	return 0, false
 }
 
-// start prepares a racer for sending. From then on the racer touches nothing of the exchange. A failure means that
-// there is nothing to send.
+// start prepares a racer for sending. After that, the racer no longer accesses the exchange. A failure means that the
+// request could not be built.
 func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	x := r.x
 	c := &x.Candidates[rc.choice]
@@ -192,7 +191,7 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	x.Did(rc.strategy)
 	if r.Losers != nil && len(x.Candidates) > 1 && x.Mode == ModeAct {
 		rc.ctx, rc.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-		rc.untie = context.AfterFunc(ctx, func() { rc.cancel(context.Cause(ctx)) })
+		rc.detach = context.AfterFunc(ctx, func() { rc.cancel(context.Cause(ctx)) })
 	} else {
 		rc.ctx, rc.cancel = context.WithCancelCause(ctx)
 	}
@@ -247,7 +246,7 @@ func (r *run) idle(t Target) (d time.Duration) {
 // replaced a paused one.
 func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	rc := r.live
-	asked := !rc.action.Resume.fetches() // a model, and not for a stored answer
+	asked := !rc.action.Resume.fetches() // a model generated the answer; it was not fetched from storage
 	if asked {
 		r.guard("pace", func() { r.Pace.Answered(r.x, rc.attempt.Target, rc.started) })
 	}
@@ -259,7 +258,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		ev.Target, ev.Strategy, ev.Way = rc.ticket.Target, rc.strategy, res.Way
 		r.Observer.Observe(ev)
 		if res.Way == WayReplay && r.x.Body.Sampled() {
-			r.repeaters.saw(rc.ticket.Target)
+			r.repeaters.add(rc.ticket.Target)
 		}
 	}
 	unwatch := r.watchPauses(ctx, rc, a)
@@ -277,51 +276,51 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		r.guard("pace", func() {
 			r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage)
 			if pause := a.LongestPause(); pause > 0 {
-				r.Pace.Flowed(rc.ticket.Target, pause)
+				r.Pace.ObservePause(rc.ticket.Target, pause)
 			}
 		})
 		return nil, nil
 	}
-	if rest == nil { // otherwise its end is recorded later
+	if rest == nil { // otherwise the usage is added when the kept answer is discarded or delivered
 		r.x.spent = r.x.spent.Add(usage)
 	}
 	if ctx.Err() != nil || f.Client {
 		r.end(rc, Outcome{}, "")
 		if rescued != nil {
-			r.lose(rescued) // it took over, but the client is gone
+			r.discardLive(rescued) // it took over, but the client is gone
 		}
 		if rest != nil {
 			rest.Discard()
 		}
 		return nil, f
 	}
-	r.bookFailure(rc, f)
-	r.keep(rest, f)
+	r.recordFailure(rc, f)
+	r.keepFlawed(rest, f)
 	if rescued != nil {
 		return rescued, nil
 	}
 	return nil, f
 }
 
-// handOver delivers an answer. If that panics, it is unknown what the client received, so nothing can follow.
+// handOver delivers an answer. If the delivery panics, it is unknown what the client received, so nothing can follow.
 func (r *run) handOver(ctx context.Context, a Answer, by Target) (rest Answer, f *Failure) {
 	if !r.guard("delivery", func() { rest, f = a.Deliver(ctx) }) {
-		return nil, &Failure{Target: by, Err: errBroke, Breach: Breach{Released: ReleasedCall}}
+		return nil, &Failure{Target: by, Err: errBroke, Break: Break{Released: ReleasedCall}}
 	}
 	return rest, f
 }
 
-// lose ends the live attempt without delivering its answer.
-func (r *run) lose(answer Answer) {
+// discardLive ends the live attempt without delivering its answer.
+func (r *run) discardLive(answer Answer) {
 	rc := r.live
 	answer.Discard()
 	rc.cancel(errSuperseded)
 	r.end(rc, Outcome{}, "")
 }
 
-// bookFailure records a failed attempt: its outcome for the candidate, and the last
-// real error for the client.
-func (r *run) bookFailure(rc *racer, f *Failure) {
+// recordFailure records a failed attempt: the outcome for the target's breaker, the consequences for the candidates,
+// and the error that the client may get in the end.
+func (r *run) recordFailure(rc *racer, f *Failure) {
 	x := r.x
 	c := &x.Candidates[rc.choice]
 	f.Target, f.Attempt, f.Edited = c.Target, rc.attempt.Number, rc.attempt.Edited
@@ -339,7 +338,7 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 		o = Outcome{} // the client's own timeout ended it
 	}
 	if f.Signal.Status != 0 {
-		r.guard("pace", func() { r.Pace.Heard(c.Target) })
+		r.guard("pace", func() { r.Pace.ResetSilence(c.Target) })
 	}
 	r.end(rc, o, f.Class())
 
@@ -352,7 +351,7 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 	c.LastClass = f.Class()
 	c.refused = c.refused || !f.Edited && f.Scope() == ScopeRequest
 	if res := rc.attempt.Resume; res != nil {
-		r.unresumed(res, c, f)
+		r.resumeFailed(res, c, f)
 	}
 	switch class := f.Class(); class {
 	case Auth, QuotaExhausted, Permission:
@@ -368,7 +367,7 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 			}
 			break
 		}
-		// Exclude this candidate for these bytes, and those whose window is no larger.
+		// The request is too long for this candidate and for those whose window is no larger.
 		limit := max(f.Facts.LimitTokens, c.Window)
 		for i := range x.Candidates {
 			o := &x.Candidates[i]
@@ -389,7 +388,7 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 	if f.Released >= ReleasedText && r.cut == nil && (rc.attempt.Resume == nil || rc.attempt.Resume.Calls) {
 		r.cut = f
 	}
-	if f.Signal.Status != 0 && !rc.attempt.Explain && !f.ours() {
+	if f.Signal.Status != 0 && !rc.attempt.Explain && !f.causedByEdit() {
 		r.last = f
 		if rc.choice == 0 && f.Scope() != ScopeRequest {
 			r.transient = f
@@ -397,22 +396,22 @@ func (r *run) bookFailure(rc *racer, f *Failure) {
 	}
 }
 
-// unresumed records a failed continuation. A way whose text did not match, or that was refused for another reason than
-// an outage or a limit, is not used again for this target.
-func (r *run) unresumed(res *Resume, c *Choice, f *Failure) {
+// resumeFailed records a failed continuation. The target does not get the same way again if the text did not match, or
+// if it refused the way for another reason than an outage or a limit.
+func (r *run) resumeFailed(res *Resume, c *Choice, f *Failure) {
 	refused := f.Signal.Phase == PhaseStatus
 	if refused || f.Signal.Phase == PhaseConnect {
 		r.x.extra-- // the attempt was not billed
 	}
 	c.Resumed = true
 	if f.Diverged || f.Scope() == ScopeRequest || refused && f.Spec != nil && !f.Spec.Counts && !f.Spec.Cools {
-		c.Useless = append(c.Useless, res.Way)
+		c.FailedWays = append(c.FailedWays, res.Way)
 	}
 }
 
-// keep holds back the first flawed answer. It drops later ones, unless the client already has
-// their text.
-func (r *run) keep(answer Answer, f *Failure) {
+// keepFlawed keeps a flawed answer for possible delivery. The first one stays while it still fits what the client has;
+// the other is discarded.
+func (r *run) keepFlawed(answer Answer, f *Failure) {
 	if answer == nil {
 		return
 	}
@@ -438,7 +437,7 @@ func (r *run) discard(k kept) {
 	k.answer.Discard()
 }
 
-// dropKept discards the flawed answer that was kept, since a better one came.
+// dropKept discards the kept answer, if any.
 func (r *run) dropKept() {
 	r.discard(r.kept)
 	r.kept = kept{}
@@ -460,7 +459,7 @@ func (r *run) deliverKept(ctx context.Context) (*Failure, error) {
 	case f == nil:
 	case f.Client || ctx.Err() != nil:
 		return nil, ErrClientGone
-	default: // it does not fit the response that has begun in the meantime
+	default: // the kept answer does not fit the response that has begun in the meantime
 		return r.giveUp(f), nil
 	}
 	ev := r.event(EventDegraded, nil)
@@ -483,8 +482,8 @@ func (r *run) close(rc *racer, class Class, at time.Time) {
 	rec.Class, rec.Duration = class, max(at.Sub(rc.started), 1)
 }
 
-// booked reports whether an attempt's end is recorded.
-func (r *run) booked(rc *racer) bool { return r.x.Attempts[rc.attempt.Number-1].Duration != 0 }
+// recorded reports whether an attempt's end is recorded.
+func (r *run) recorded(rc *racer) bool { return r.x.Attempts[rc.attempt.Number-1].Duration != 0 }
 
 // failure classifies an error on the gateway's side.
 func (r *run) failure(rc *racer, ev Evidence) *Failure {

@@ -2,22 +2,23 @@ package recovery
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
-// Budget is what one session may use before it is stopped; zero means no limit. It stops runaway agents. It is no
-// limit against clients, who can begin a new session at any time.
+// Budget limits what one session may use before it is stopped; zero means no limit. It stops runaway agents. It does
+// not limit clients, which can begin a new session at any time.
 type Budget struct {
 	Requests int           `yaml:"requests"`
-	Tokens   int           `yaml:"tokens"`   // of the prompts and answers of all attempts
+	Tokens   int           `yaml:"tokens"`   // prompts and answers of all attempts
 	Spending float64       `yaml:"spending"` // in the currency of the prices
 	Duration time.Duration `yaml:"duration"` // since its first request
-	// Per says what the budget applies to: each session, or all sessions of a credential together, for example
+	// Per selects what the budget applies to: each session, or all sessions of a credential together, for example
 	// those of an agent and its sub-agents.
 	Per BudgetScope `yaml:"per"`
 }
 
-// BudgetScope says whose use counts against a budget.
+// BudgetScope selects whose use counts against a budget.
 type BudgetScope string
 
 // The scopes of a budget; empty means session.
@@ -31,17 +32,18 @@ func (b Budget) Any() bool {
 	return b.Requests > 0 || b.Tokens > 0 || b.Spending > 0 || b.Duration > 0
 }
 
-// maxBudget is far below the largest number that a store counts to, in tokens and in millionths of the currency.
+// maxBudget limits a budget, in requests, tokens or millionths of the currency. It is far below the largest number
+// that a store can count.
 const maxBudget = 1 << 40
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (b Budget) Validate() error {
 	var errs []error
 	if b.Requests < 0 || b.Tokens < 0 || b.Duration < 0 || b.Requests > maxBudget || b.Tokens > maxBudget {
-		errs = append(errs, errors.New("requests: must not be below 0 or beyond all measure, as must tokens and duration; 0 is no limit"))
+		errs = append(errs, fmt.Errorf("requests: requests, tokens and duration must not be negative, requests and tokens at most %d; 0 is no limit", maxBudget))
 	}
 	if !(b.Spending >= 0 && b.Spending <= maxBudget/1e6) {
-		errs = append(errs, errors.New("spending: must not be below 0 or beyond all measure; 0 is no limit"))
+		errs = append(errs, fmt.Errorf("spending: must be between 0 and %.0f; 0 is no limit", maxBudget/1e6))
 	}
 	switch b.Per {
 	case "", PerSession, PerCredential:

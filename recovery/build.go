@@ -9,11 +9,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// build returns the copy of the request that goes to a candidate. It always starts from the client's bytes, or their
-// fitted copy, so that attempt n equals attempt 1, and returns those very bytes if nothing has to change.
+// build returns the copy of the request that goes to a candidate. It always starts from the client's bytes, or from the
+// fitted request, so that edits of earlier attempts never add up, and returns the same bytes if nothing has to change.
 func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if !r.guard("editor", func() { body, edited, err = r.edit(c, a) }) || err != nil {
-		return r.bare(c, a)
+		return r.unedited(c, a)
 	}
 	return body, edited, nil
 }
@@ -37,7 +37,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && a.Output == 0 && a.Resume == nil {
 		return b.Raw(), edited, nil
 	}
-	suited, err := r.suited(b, append(learned[:len(learned):len(learned)], c.Edits...))
+	suited, err := r.withEdits(b, append(learned[:len(learned):len(learned)], c.Edits...))
 	if err != nil {
 		return nil, false, err
 	}
@@ -56,16 +56,16 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if guidance != "" {
 		x.Did("guidance")
 	}
-	if r.ask(e, suited, c, a, guidance) {
+	if r.addActionEdits(e, suited, c, a, guidance) {
 		changed = true
 	}
 	body, err = e.Apply()
 	return body, edited || changed, err
 }
 
-// ask adds what an attempt asks of the model beyond the client's request: notes, a tool, an output limit, the
-// continuation of a broken answer. It returns false if there is nothing to add.
-func (r *run) ask(e *transcript.Edit, b *transcript.Body, c *Choice, a Action, guidance string) (changed bool) {
+// addActionEdits adds to the request what the action asks of the model: notes, a tool choice, an output limit, the
+// continuation of a broken answer. It reports whether it added anything.
+func (r *run) addActionEdits(e *transcript.Edit, b *transcript.Body, c *Choice, a Action, guidance string) (changed bool) {
 	if guidance != "" || a.Note != "" {
 		e.AppendNote(joined(guidance, a.Note))
 		changed = true
@@ -94,14 +94,14 @@ func (r *run) ask(e *transcript.Edit, b *transcript.Body, c *Choice, a Action, g
 			e.Interrupt(resume.Sent, resume.Question)
 		}
 		if field, n, ok := b.OutputLimit(); ok {
-			e.SetInt(field, max(1, n-resume.spared()))
+			e.SetInt(field, max(1, n-resume.tokensSaved()))
 		}
 		changed = true
 	}
 	return changed
 }
 
-// joined returns one note made of two.
+// joined returns both notes with an empty line between them.
 func joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -109,9 +109,9 @@ func joined(a, b string) string {
 	return a + "\n\n" + b
 }
 
-// bare returns the request for a candidate without any edit, if its edits cannot be carried out. It fails for an attempt
-// that asks for something else than the client did, such as a continuation, which makes no sense without its edit.
-func (r *run) bare(c *Choice, a Action) ([]byte, bool, error) {
+// unedited returns the request for a candidate with no edit but the model's name; build uses it if the edits fail. It
+// returns errBare for an attempt that makes no sense without its edits, such as a continuation.
+func (r *run) unedited(c *Choice, a Action) ([]byte, bool, error) {
 	b := r.x.current()
 	if a.Reask || a.Explain || a.carried || a.Resume != nil {
 		return nil, false, errBare
@@ -130,26 +130,26 @@ func (r *run) changes(candidate int, ed Edit) bool {
 	b := r.x.current()
 	c := &r.x.Candidates[candidate]
 	list := append(append([]Edit(nil), r.Knowledge.Edits(c.Target)...), c.Edits...)
-	before, err := r.suited(b, list)
+	before, err := r.withEdits(b, list)
 	if err != nil {
 		return false
 	}
-	after, err := r.suited(before, []Edit{ed})
+	after, err := r.withEdits(before, []Edit{ed})
 	return err == nil && !bytes.Equal(before.Raw(), after.Raw())
 }
 
 // Edited returns a body after a target's edits.
 func (e *Engine) Edited(b *transcript.Body, edits []Edit) ([]byte, error) {
-	b, err := e.suited(b, edits)
+	b, err := e.withEdits(b, edits)
 	if err != nil {
 		return nil, err
 	}
 	return b.Raw(), nil
 }
 
-// suited returns a body after a target's edits, b itself if none changes it. Limits come after other fields, whose names
-// may change. Mends of the history run one after the other, so that each sees the result of the one before.
-func (e *Engine) suited(b *transcript.Body, edits []Edit) (*transcript.Body, error) {
+// withEdits returns a body after a target's edits, b itself if none changes it. Clamps run after the other field edits,
+// which may rename the limit. Mends run one after the other, so that each sees the result of the one before.
+func (e *Engine) withEdits(b *transcript.Body, edits []Edit) (*transcript.Body, error) {
 	for _, clamps := range [...]bool{false, true} {
 		var fields *transcript.Edit
 		for _, ed := range edits {
@@ -182,8 +182,7 @@ func (e *Engine) suited(b *transcript.Body, edits []Edit) (*transcript.Body, err
 	return b, nil
 }
 
-// inOrder returns the mends among edits in the order of mendRank, whatever the order in which they were found
-// necessary.
+// inOrder returns the mends among edits, sorted by mendRank.
 func inOrder(edits []Edit) (mends []Edit) {
 	for _, ed := range edits {
 		if ed.Mend != "" {
@@ -194,7 +193,7 @@ func inOrder(edits []Edit) (mends []Edit) {
 	return mends
 }
 
-// apply adds one edit; it returns false if the request has nothing that the edit changes.
+// apply adds one edit; it returns false if the edit does not apply to the request.
 func (e *Engine) apply(b *transcript.Body, edit *transcript.Edit, ed Edit) bool {
 	switch {
 	case ed.Mend != "":

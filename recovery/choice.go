@@ -9,9 +9,9 @@ import (
 // Question asks which strategy a note proposes first, or whether to give no note.
 type Question struct {
 	Session, Model string
-	Key            string   // whose outcomes count first: a gateway key's name, else a hash of the client's credential
+	Key            string   // client whose outcomes count first: a gateway key's name, else a hash of the client's credential
 	Task           Task     // what the agent is doing
-	Chain          string   // name of the recovery chain, LoopChain or Unexplained
+	Chain          string   // name of the recovery chain, the result of LoopChain, or Unexplained
 	Tool           string   // name of the tool, empty for none
 	Line           string   // line of the tool's result that shows the failure
 	Fingerprint    uint64   // of the failure; 0 without one
@@ -41,8 +41,8 @@ func (x *Exchange) About(chain string, f *ToolFailure) Question {
 		Line: f.Line, Fingerprint: f.Fingerprint, At: f.Index}
 }
 
-// Learner names the client that outcomes are counted for, empty for none. The client's own credential is hashed; the hash
-// cannot be reversed, since such credentials are random and long.
+// Learner returns the name of the client whose outcomes this exchange adds to, empty for none. The client's own
+// credential is hashed; the hash cannot be reversed, since such credentials are random and long.
 func (x *Exchange) Learner() string {
 	if x.Key != "" || x.Secret == "" {
 		return x.Key
@@ -74,13 +74,13 @@ func (x *Exchange) Stuck(l *Loop) Question {
 
 // Preference answers a Question.
 type Preference struct {
-	Strategies []string // the most promising first; those that it does not name come last
+	Strategies []string // the most promising first; strategies that are not listed come last
 	Withhold   bool     // agents do as well or better without a note
 	Template   string   // the line reduced to public words
 }
 
-// After says what happened after a tool's failure, or after a turn without one, as the history of a later request
-// shows.
+// After describes what happened after a tool's failure, or after a turn without one. It is read from the history of a
+// later request.
 type After struct {
 	Session     string
 	Fingerprint uint64 // of the failure; 0 for a turn without one
@@ -88,7 +88,7 @@ type After struct {
 	Calls       int    // number of turns with calls since, one or two
 	Target      bool   // a call achieved what the failed one was for, or something new succeeded
 	Again       bool   // the program or tool that failed succeeded at something
-	Same        bool   // the same failure came again, or calls brought nothing new
+	Same        bool   // the same failure occurred again, or the calls returned nothing new
 	Some        bool   // something else succeeded
 	Person      bool   // a person wrote while the agent worked
 	Stopped     bool   // the model made no further call
@@ -100,7 +100,7 @@ type Learned struct {
 	Observations int              `json:"observations"` // number of known outcomes
 	Refused      int              `json:"refused"`      // invalid entries
 	Open         int              `json:"open"`         // notes whose outcome is not known yet
-	Lost         int              `json:"lost"`         // notes that were not followed, since there were too many at once
+	Lost         int              `json:"lost"`         // notes whose outcome was not tracked, since there were too many at once
 	Cells        []LearnedCell    `json:"cells"`
 	Patterns     []LearnedPattern `json:"patterns"`
 	Wishes       []Wish           `json:"wishes,omitempty"` // if strategies.remember is on
@@ -115,7 +115,7 @@ type Wish struct {
 
 // LearnedCell is what is known about one chain and model.
 type LearnedCell struct {
-	Key      string       `json:"key"` // the client whose outcomes these are; * for all together
+	Key      string       `json:"key"` // the client with these outcomes; * for all clients together
 	Chain    string       `json:"chain"`
 	Model    string       `json:"model"`
 	Decision string       `json:"decision"` // chain (the order of the chain), learned (the order of the arms), or observe (no notes)
@@ -126,7 +126,7 @@ type LearnedCell struct {
 	CI  [2]float64 `json:"net_interval"`
 }
 
-// LearnedArm is what is known about one strategy; an empty name stands for no note.
+// LearnedArm is what is known about one strategy; an empty name means no note.
 type LearnedArm struct {
 	Strategy     string     `json:"strategy"`
 	Observations int        `json:"observations"`

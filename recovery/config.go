@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Mode says how much the gateway may do to a request.
+// Mode limits what the gateway may do to a request.
 type Mode string
 
 // The modes, from most to least.
@@ -63,9 +63,9 @@ type Config struct {
 	// RateLimitWait is the first wait after a rate limit without a hint; it doubles up
 	// to BackoffMax.
 	RateLimitWait time.Duration `yaml:"rate_limit_wait"`
-	// WaitSame is the longest wait on the same target while another exists.
+	// WaitSame limits the wait for the same target while another target exists.
 	WaitSame time.Duration `yaml:"wait_same"`
-	// WaitMax is the longest wait when nothing else is left.
+	// WaitMax limits the wait when no other target is left.
 	WaitMax time.Duration `yaml:"wait_max"`
 	// ExtraInput limits the extra billable input of one request, as a multiple of its own input: parallel starts,
 	// continuations and re-asks count 1 each, summaries by what they read. For a cut stream the limit is doubled.
@@ -75,10 +75,10 @@ type Config struct {
 	Reasks int `yaml:"reasks"`
 	// Continue lists the ways to continue an answer that breaks after text was delivered, in order.
 	Continue []Way `yaml:"-"`
-	// Graceful says what the client gets for a request that an upstream refuses within a conversation and that
-	// nothing else can recover.
+	// Graceful selects what the client gets if an upstream refuses a request within a conversation and no strategy
+	// recovers it.
 	Graceful Graceful `yaml:"graceful"`
-	// Media says what happens to attachments that a target refuses.
+	// Media selects what happens to attachments that a target refuses.
 	Media Media `yaml:"media"`
 	// Parallel limits parallel starts.
 	Parallel ParallelConfig `yaml:"parallel"`

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Deeds is a set of effects of a call that a person may rule out.
+// Deeds is a set of kinds of actions that a person may rule out, such as installing software.
 type Deeds uint16
 
 // The deeds. Rules and chains use the names in deedNames.

@@ -101,7 +101,7 @@ func TestDelivered(t *testing.T) {
 						t.Errorf("answer %d was delivered %d times", i, n.delivered)
 					}
 				}
-				if to, used, beyond := x.Settled(); beyond.Input != c.beyond || c.degraded > 0 && (to.Upstream != "a" || used.Input != 10) {
+				if to, used, beyond := x.Totals(); beyond.Input != c.beyond || c.degraded > 0 && (to.Upstream != "a" || used.Input != 10) {
 					t.Errorf("%s used %d, beyond %d", to, used.Input, beyond.Input)
 				}
 			})

@@ -14,8 +14,8 @@
 //	classify   what went wrong, from status, headers, body or broken stream
 //	strategy   how to try again differently: wait, move, edit, fit, resume, re-ask
 //	conform    edits of histories and schemas that a target needs
-//	repair     the model's answer, checked and repaired before the client gets it
-//	learn      what requests showed: refusals, windows, pace, outcomes of notes
+//	repair     check and repair the model's answer before the client gets it
+//	learn      remember what requests showed: refusals, windows, pace, outcomes of notes
 //
 // It has no network, no framework and no database of its own: I/O happens only
 // through the small interfaces declared here. The words that the steps share

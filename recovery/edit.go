@@ -50,7 +50,7 @@ type Conformer interface {
 // The mends of a history, a tool or a content that a target may need: values of Edit.Mend, which are stored. Package
 // conform carries them out.
 const (
-	MendPairing    = "pairing"        // every call has one result, right behind it; no result is without a call
+	MendPairing    = "pairing"        // every call has one result, directly after it; no result is without a call
 	MendCallIDs    = "call_ids"       // ids of calls have the form that the strictest servers accept
 	MendSignatures = "signatures"     // calls without Gemini's signature get one
 	MendStubTools  = "stub_tools"     // every tool that the history calls has a definition
@@ -66,7 +66,7 @@ const (
 	MendMedia      = "media"          // text replaces images and other attachments; Field is the number of latest ones that stay
 	MendReasoning  = "reasoning"      // reasoning of earlier turns is removed; Field says which, empty for all
 	MendItemIDs    = "item_ids"       // items lose the ids that a server gave them
-	MendOwn        = "own_ids"        // items that the gateway wrote itself lose their ids
+	MendOwn        = "own_ids"        // items that the gateway created itself lose their ids
 	MendArguments  = "arguments"      // calls lose arguments that are not JSON
 	MendContent    = "content_field"  // every message has content, at least an empty one
 	MendAnswered   = "answer_field"   // every message of the model has the field Field, at least an empty one
@@ -90,8 +90,8 @@ const (
 // ReasoningFinished is the argument of MendReasoning that keeps the reasoning of the current turn.
 const ReasoningFinished = "finished"
 
-// mendRank returns the place of a mend in the order: first those that complete a history, then those of its turns, then
-// those of ids. Unknown ones come last.
+// mendRank returns the position of a mend in the order of application: mends that complete the history come first, then
+// those of turns, then those of ids. Unknown mends come last.
 func mendRank(mend string) int {
 	order := [...]string{MendOwn, MendReasoning, MendItemIDs, MendPairing, MendSystem, MendOneSystem, MendMedia, MendTextOnly, MendEmpty, MendContent, MendAlternate,
 		MendField, MendNested, MendAnswered, MendThought, MendArguments, MendNames, MendThinking, MendNoTools, MendCallIDs, MendSignatures,
@@ -104,14 +104,13 @@ func mendRank(mend string) int {
 	return len(order)
 }
 
-// MaxValue limits a refused value that an edit remembers, in bytes.
+// MaxValue limits the length of Edit.Value, in bytes.
 const MaxValue = 64
 
-// Droppable lists the fields whose absence changes how an answer is sampled,
-// how hard the model thinks, or how the request is labelled, but not what was
-// asked for: neither response_format, stop, n, tools and logit_bias, nor what
-// decides about money (service_tier) or about the shape of turns (parallel_tool_calls).
-// Names in camel case are the same fields.
+// Droppable reports whether a field may be removed if a target refuses it. Removing it may change how an answer is
+// sampled, how hard the model thinks or how the request is labelled, but not what the client asked for. So it returns
+// false for response_format, stop, n, tools and logit_bias, for service_tier, which decides about the price, and for
+// parallel_tool_calls, which decides about the shape of turns. It accepts names in camel case, too.
 func Droppable(field string) bool {
 	switch snake(field) {
 	case "temperature", "top_p", "top_k", "min_p", "top_a", "typical_p",
@@ -140,8 +139,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// Known reports whether a strategy can make the edit. Anything else in the store was not written by
-// the gateway.
+// Known reports whether a strategy can produce the edit. The gateway has not written any other edit to the store.
 func (e Edit) Known() bool {
 	switch {
 	case e.Mend != "":
@@ -167,11 +165,11 @@ func OtherLimit(field string) string {
 	return ""
 }
 
-// lasting returns the edits that concern the target, without those that concern the content of one request, which would
-// change healthy requests. The makers of reasoning are remembered for the session instead.
+// lasting returns the edits to remember for the target. It leaves out edits for the content of one request, which would
+// change healthy requests. Makers remembers for the session which accounts made its reasoning.
 func (c *Choice) lasting() (out []Edit) {
 	for _, ed := range c.Edits {
-		passing := slices.Contains(c.passing, ed)
+		passing := slices.Contains(c.requestEdits, ed)
 		switch ed.Mend {
 		case MendReasoning, MendItemIDs, MendOwn:
 			passing = true

@@ -11,32 +11,31 @@ import (
 )
 
 // Stage prepares an exchange once, before the first attempt. An error rejects
-// the request; "cannot help" is nil.
+// the request; a stage that cannot help returns nil.
 type Stage interface {
 	Prepare(ctx context.Context, x *Exchange) error
 }
 
-// Attempt describes one upstream attempt. It is immutable: a parallel attempt
-// shares nothing else with the exchange.
+// Attempt describes one upstream attempt. It is immutable, and the only data of the exchange that a parallel attempt
+// reads.
 type Attempt struct {
 	Number      int
 	Started     time.Time // when Body was ready
 	Target      Candidate
-	Body        []byte  // what goes upstream
+	Body        []byte  // the request that goes upstream
 	Edited      bool    // Body differs from the client's bytes
 	Resume      *Resume // nil for an answer from its beginning
-	Plain       bool    // pass whatever comes, as a plain proxy would
+	Plain       bool    // deliver any answer unchecked, as a plain proxy would
 	Explain     bool    // the answer is marked as the gateway's
 	AcceptEmpty bool
-	Idle        time.Duration           // how long the target's answers pause at most; 0 is unknown
-	Life        *Life                   // where its signs of life are noted
+	Idle        time.Duration           // longest usual pause of the target's answers; 0 if unknown
+	Life        *Life                   // records the attempt's signs of life
 	Cancel      context.CancelCauseFunc // ends the attempt's context
 }
 
-// Sender makes exactly one upstream attempt; it never retries and never
-// decides. Send returns once the attempt's first meaningful event, or its
-// complete answer, has arrived, or why none has. An answer that comes with a failure
-// is complete but flawed. Cancelling ctx ends the attempt and, until Deliver returned, its answer.
+// Sender makes exactly one upstream attempt; it never retries and makes no decisions. Send returns when the first
+// meaningful event or the complete answer has arrived, or returns a failure. An answer that comes with a failure is
+// complete but flawed. Cancelling ctx ends the attempt and, until Deliver returns, its answer.
 type Sender interface {
 	Send(ctx context.Context, a Attempt) (Answer, *Failure)
 }
@@ -44,79 +43,74 @@ type Sender interface {
 // Answer is an attempt that has begun to answer. Exactly one of Deliver, Discard and
 // Drain is called, once.
 type Answer interface {
-	// Deliver hands the answer to the client. The failure is nil when it was complete;
-	// rest comes with one, and is what the client has not got of an answer that is
-	// complete but flawed.
+	// Deliver writes the answer to the client. The failure is nil if the answer was complete. With a failure, rest is
+	// the undelivered part of an answer that is complete but flawed; nil if there is none.
 	Deliver(ctx context.Context) (rest Answer, f *Failure)
-	// Paused is asked by another goroutine while Deliver runs. It returns the pause that the
-	// answer makes, where that is so long that another should be looked for, and when
-	// to ask next; 0 is never.
+	// Paused returns the current pause of the answer if it is long enough to look for a replacement, else nil; again is
+	// the time until the next check, 0 for never. Another goroutine calls it while Deliver runs.
 	Paused(ctx context.Context) (p *Pause, again time.Duration)
-	// LongestPause is the longest pause that the upstream made while the answer was delivered; 0 of one
-	// that came at once.
+	// LongestPause returns the longest pause of the upstream during delivery; 0 for an answer that arrived at once.
 	LongestPause() time.Duration
 	// Discard drops the answer.
 	Discard()
-	// Drain takes the place of both where nobody gets the answer: it is read to its end, for its usage.
+	// Drain reads an answer that no client gets to its end, for its usage.
 	Drain()
-	// Usage is what the upstream reported, after Deliver; the time is that of
-	// the first meaningful event since the attempt began.
+	// Usage returns the usage that the upstream reported, and the time from the attempt's start to the first meaningful
+	// event. It is called after Deliver or Drain, or for a kept answer, which is complete.
 	Usage() (u Usage, firstToken time.Duration)
-	// Finish is why the model ended the last choice, FinishNone where nobody read it.
+	// Finish returns why the model ended the last choice, FinishNone if that is unknown.
 	Finish() Finish
 }
 
-// Pause is a pause of an answer that is being delivered. Until it is over Deliver neither
-// goes on nor returns.
+// Pause is a pause of an answer during delivery. Deliver blocks until Done is called.
 type Pause struct {
-	Context context.Context // ends when the answer could go on by itself
+	Context context.Context // ends when the upstream sends more of the answer
 	Sent    string          // the text that the client has
 	Job     *Job            // as in Breach
-	Take    func() bool     // gives the answer up for another; false where it can go on
-	Over    func()          // to be called once
-	// Refused says that nobody else continues the answer: one that stays wholly silent is
-	// then waited for half a minute only, and two minutes otherwise.
+	Replace func() bool     // abandons the answer for another one; false if the upstream has sent more of it
+	Done    func()          // ends the pause; must be called once
+	// Refused records that no target continues the answer. Then a stream without any bytes is given up after half a
+	// minute instead of two.
 	Refused func()
 }
 
-// Status says whether a target may be asked now.
+// Status reports whether a target may get requests now.
 type Status struct {
 	Ready   bool
-	Cooling bool      // a limit is known to last until Until
-	Open    bool      // its breaker is open or half-open: most of what it was asked lately failed
-	Until   time.Time // when to look again
-	// Opened is when its breaker last opened; zero once probes have succeeded. Without traffic the breaker
-	// closes by itself after a while, so a closed one alone does not show that the target works again.
+	Cooling bool      // a rate limit or another limit lasts until Until
+	Open    bool      // its breaker is open or half-open, since too many recent attempts failed
+	Until   time.Time // when to check again
+	// Opened is when its breaker last opened; zero once probes have succeeded. Without traffic an open breaker closes
+	// after a while, so a closed breaker alone does not prove that the target works again.
 	Opened time.Time
-	// Refused is what the target would say: it said so a moment ago to this credential,
-	// whose quota is used up. It is shared: it must not be changed.
+	// Refused is the target's latest refusal of this credential, whose quota is used up; nil if there is none. It is
+	// shared and must not be changed.
 	Refused *Failure
 }
 
-// Ticket is a place for one attempt at a target, to be given back by Done.
+// Ticket is a reserved place for one attempt at a target. Place.Done releases it.
 type Ticket struct {
-	Place  Place
-	Target Target
-	Client string // whose request it is for; empty where nobody tells clients apart
-	Resend bool
-	Probe  bool // of the target, whose breaker is half-open
-	Own    bool // a probe after failures that only this client met
+	Place       Place
+	Target      Target
+	Client      string // client of the request; empty if clients are not distinguished
+	Resend      bool
+	Probe       bool // the attempt probes the target, whose breaker is half-open
+	ClientProbe bool // the attempt probes the client's own breaker, which is half-open
 }
 
-// Place takes a ticket back, exactly once. Safe for concurrent use.
+// Place releases a ticket. Done is called exactly once for each ticket. Safe for concurrent use.
 type Place interface {
 	Done(t Ticket, o Outcome)
 }
 
-// Outcome is how an attempt ended, as a breaker sees it: neither success nor
-// failure is neutral (the client left).
+// Outcome is how an attempt ended, for a breaker. Without Success and Failure it is neutral, as when the client left.
 type Outcome struct {
-	At      time.Time // when it ended; zero is now
+	At      time.Time // when the attempt ended; zero means now
 	Success bool
 	Failure *Failure
-	Client  bool // the client's own credential: its limits are its own
-	Dead    bool // a failure after which nobody has to ask the target again to know that it is down;
-	Several bool // several clients found that out
+	Client  bool // the attempt used the client's own credential, so limits concern this client only
+	Dead    bool // the failure alone proves that the target is down
+	Several bool // attempts of several clients prove it
 }
 
 // Health knows which targets may be used now. Safe for concurrent use; no I/O.
@@ -136,33 +130,35 @@ type Knowledge interface {
 	Edits(t Target) []Edit
 	// Window returns a target's context window in tokens, 0 if it is unknown.
 	Window(t Target) int
-	// Learn adds edits that made a target accept a request, which is named by its id.
+	// Learn adds edits that made a target accept a request; request is its id.
 	Learn(t Target, edits []Edit, request string)
+	// Forget removes a target's edits.
 	Forget(t Target)
 }
 
 // Pace knows how long targets take to their first token, and which are silent. Safe for concurrent use.
 type Pace interface {
-	// Limits returns how long an attempt may be silent. alternative says that another target is available.
+	// Limits returns how long an attempt may be silent. alternative is set if another target is available.
 	Limits(x *Exchange, c Candidate, alternative bool) Limits
 	// Answered records the first token of an attempt that was sent at a time.
 	Answered(x *Exchange, c Candidate, sent time.Time)
-	// Overtaken reports whether an attempt of the same kind, with an input at least as large, that was sent after that
-	// time has got its first token.
+	// Overtaken reports whether a later attempt of the same kind, with an input at least as large, has already got its
+	// first token. sent is the start of the earlier attempt.
 	Overtaken(x *Exchange, c Candidate, sent time.Time) bool
+	// Observe records the time to the first token and the usage of a complete answer.
 	Observe(x *Exchange, c Candidate, firstToken time.Duration, u Usage)
-	// Flowed records the longest pause of a complete answer. Idle returns how long an answer may pause before
+	// ObservePause records the longest pause of a complete answer. Idle returns how long an answer may pause before
 	// another attempt starts; 0 if too few answers are known.
-	Flowed(t Target, pause time.Duration)
+	ObservePause(t Target, pause time.Duration)
 	Idle(t Target) time.Duration
 	// Allow takes one parallel start out of the budget; Return gives it back.
 	Allow(x *Exchange) bool
 	Return()
 	// Silent records an attempt that was silent beyond its limit. Silence returns how many there were since the
-	// target's last answer, and whether they came from several clients. Heard resets that.
+	// target's last answer, and whether they came from several clients. ResetSilence sets the count to zero.
 	Silent(x *Exchange, t Target)
 	Silence(t Target) (n int, several bool)
-	Heard(t Target)
+	ResetSilence(t Target)
 }
 
 // Keeper remembers the target of a session after a failover. Safe for concurrent use.
@@ -191,7 +187,7 @@ type Engine struct {
 	repeaters repeaters
 }
 
-// Ways in which an exchange ends without an answer and without a failure.
+// The errors of Engine.Run for an exchange that ends without an upstream's answer or failure.
 var (
 	ErrNoTarget   = errors.New("no target serves this model")
 	ErrDisabled   = errors.New("an operator has disabled all targets of this model")
@@ -199,9 +195,8 @@ var (
 	ErrReplied    = errors.New("the gateway answers itself")
 )
 
-// Run answers one exchange: nil when the client got a complete answer. A
-// failure is the last real one of an upstream, for the caller to deliver.
-// Errors are ErrNoTarget, ErrClientGone, ErrReplied (the caller delivers
+// Run answers one exchange. Both results are nil if the client got a complete answer. The caller must deliver a failure
+// to the client; see giveUp for its choice. Errors are ErrNoTarget, ErrClientGone, ErrReplied (the caller delivers
 // x.Reply), and those of stages.
 func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, error) {
 	r := run{Engine: e, x: x, sender: s, Health: e.Health.For(x.Client())}
@@ -225,9 +220,9 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 		return nil, ErrNoTarget
 	}
 	defer r.dropKept()
-	defer r.letGo(ctx)
+	defer r.detachLosers(ctx)
 	r.applyServerState()
-	r.known()
+	r.applyFitted()
 	next := Action{Target: r.firstReady()}
 	for {
 		answer, f := r.attempt(ctx, next)
@@ -281,14 +276,14 @@ func (r *run) firstReady() int {
 // run is the state of one Engine.Run. The goroutine that owns the exchange owns it too.
 type run struct {
 	*Engine
-	Health Health // as the client sees it
-	x      *Exchange
-	sender Sender
-	first  racer    // memory of the first attempt
-	live   *racer   // the attempt that answers
-	doing  Action   // the action that the current attempt carries out
-	over   bool     // no further attempt may be made
-	losers []*racer // that are still read to their end
+	Health  Health // as the client sees it
+	x       *Exchange
+	sender  Sender
+	first   racer    // memory of the first attempt
+	live    *racer   // the attempt that answers
+	current Action   // the action that the current attempt carries out
+	stopped bool     // no further attempt may be made
+	losers  []*racer // abandoned attempts that are still read to their end
 
 	replaced bool // a silent attempt was abandoned for another
 	failures
@@ -297,9 +292,9 @@ type run struct {
 
 // failures are the failures that may be reported to the client in the end.
 type failures struct {
-	prev *Failure // that led to the current attempt; nil for the first attempt
-	cut  *Failure // the first after text was delivered
-	last *Failure // the last of an upstream itself that no edit of the gateway caused
+	prev *Failure // the failure before the current attempt; nil for the first attempt
+	cut  *Failure // the first failure after text was delivered
+	last *Failure // the last failure that came from an upstream and that no edit of the gateway caused
 	// transient is the last failure of the first target that does not concern the request itself.
 	transient *Failure
 }
@@ -314,25 +309,25 @@ type kept struct {
 func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	x := r.x
 	if a, ok := r.reattach(f); ok {
-		r.book(a, f)
+		r.recordAction(a, f)
 		return a, true
 	}
-	if f.Released >= ReleasedCall || f.Spec == nil || r.over || f.Released > ReleasedNothing && !x.state.MayContinue(x.Keeps) {
+	if f.Released >= ReleasedCall || f.Spec == nil || r.stopped || f.Released > ReleasedNothing && !x.state.MayContinue(x.Keeps) {
 		return Action{}, false
 	}
 	plan, resumes := f.Spec.Plan, f.Released == ReleasedText && f.Flaw == nil
 	if resumes && f.Diverged && r.kept.fits(f) {
-		return Action{}, false // the answer was whole, and its calls are not to be had otherwise
+		return Action{}, false // a complete answer is kept, and no other attempt can get its calls
 	}
 	if resumes {
-		// The client has the beginning of an answer, which only a continuation can complete, whatever
-		// failed since.
+		// The client has the beginning of an answer, which only a continuation can complete, whatever the class of the
+		// latest failure.
 		plan = []string{"resume"}
 		if x.Mode == ModeAct {
 			r.probe(ctx)
 		}
 		for i := range x.Candidates {
-			x.Candidates[i].Repeats = r.repeaters.know(x.Candidates[i].Target)
+			x.Candidates[i].Repeats = r.repeaters.contains(x.Candidates[i].Target)
 		}
 		x.deadline = time.Now().Add(r.patience())
 	}
@@ -343,7 +338,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	switch x.Mode {
 	case ModeAct:
 	case ModeAnnotate:
-		plan = nil // only a failure that the gateway's own note caused is recovered
+		plan = nil // only the failure of an edited request is recovered, by sending the original
 	case ModeObserve:
 		r.observe(s, f)
 		return Action{}, false
@@ -361,11 +356,11 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		a.Strategy = st.Name()
 		a = r.keepNote(a, f)
 		r.measure(a)
-		r.book(a, f)
+		r.recordAction(a, f)
 		return a, true
 	}
 	if a, ok := r.original(s, f); ok {
-		r.book(a, f)
+		r.recordAction(a, f)
 		return a, true
 	}
 	return Action{}, false
@@ -377,9 +372,10 @@ func (r *run) propose(st Strategy, s *Situation, f *Failure) (a Action, ok bool)
 	return a, ok
 }
 
-// keepNote gives an action the note of the failed attempt, where that attempt is merely repeated, here or elsewhere.
+// keepNote copies the note of the failed attempt to an action that only repeats that attempt, at the same target or
+// another one.
 func (r *run) keepNote(a Action, f *Failure) Action {
-	d := r.doing
+	d := r.current
 	if f.Scope() == ScopeRequest || f.Flaw != nil || a.Reask || a.Explain || a.Resume != nil || !d.Reask && !d.Explain && !d.carried {
 		return a
 	}
@@ -390,8 +386,8 @@ func (r *run) keepNote(a Action, f *Failure) Action {
 	return a
 }
 
-// StrategyOriginal and StrategyParallel belong to the engine itself: the first sends the client's own bytes after
-// a target refused an edited request, the second starts an attempt beside a silent one.
+// StrategyOriginal and StrategyParallel are strategies of the engine itself. The first sends the client's own bytes
+// after a target refused an edited request; the second starts an attempt beside a silent one.
 const (
 	StrategyOriginal = "original"
 	StrategyParallel = "parallel"
@@ -400,7 +396,7 @@ const (
 // original returns to the client's own bytes if an edited request was refused and no strategy helps: the edit may
 // be the cause.
 func (r *run) original(s *Situation, f *Failure) (Action, bool) {
-	if r.x.plain || !f.ours() || f.Released > ReleasedNothing {
+	if r.x.plain || !f.causedByEdit() || f.Released > ReleasedNothing {
 		return Action{}, false
 	}
 	i := s.Current(f)
@@ -414,7 +410,7 @@ func (r *run) original(s *Situation, f *Failure) (Action, bool) {
 	return Action{Strategy: StrategyOriginal, Target: i, Plain: true}, true
 }
 
-// observe records what act mode would have done.
+// observe reports the action that act mode would have taken.
 func (r *run) observe(s *Situation, f *Failure) {
 	for st := range r.planned(f.Spec.Plan) {
 		if a, ok := r.propose(st, s, f); ok {
@@ -437,15 +433,15 @@ func (e *Engine) planned(names []string) iter.Seq[Strategy] {
 	}
 }
 
-// book records an action: its edits, its wait, and an event.
-func (r *run) book(a Action, f *Failure) {
+// recordAction records an action: its edits, its wait, and an event.
+func (r *run) recordAction(a Action, f *Failure) {
 	x := r.x
 	c := &x.Candidates[a.Target]
 	if len(a.Edits) > 0 {
 		c.Edits = append(c.Edits, a.Edits...)
 		c.latest = a.Edits
 		if f.Quoted || a.Once {
-			c.passing = append(c.passing, a.Edits...)
+			c.requestEdits = append(c.requestEdits, a.Edits...)
 		}
 	}
 	if a.Plain {
@@ -458,10 +454,10 @@ func (r *run) book(a Action, f *Failure) {
 	if f.Free && !a.Stated {
 		x.idle += a.Wait
 	}
-	if a.Resume != nil && a.Resume != r.doing.Resume && !a.Resume.fetches() || a.Resume == nil && a.Reask && f.Flaw != nil {
+	if a.Resume != nil && a.Resume != r.current.Resume && !a.Resume.fetches() || a.Resume == nil && a.Reask && f.Flaw != nil {
 		x.extra++
 	}
-	r.doing = a
+	r.current = a
 	x.explained = x.explained || a.Explain
 	if a.Reask {
 		x.reasks++
@@ -476,7 +472,8 @@ func (r *run) book(a Action, f *Failure) {
 	r.Observer.Observe(ev)
 }
 
-// succeeded records what the answer proves: which edits help, and which learned ones do not.
+// succeeded learns from the answer: it remembers the edits that helped and the target of the session, and forgets learned
+// edits that were wrong.
 func (r *run) succeeded() {
 	x, c := r.x, &r.x.Candidates[r.live.choice]
 	if c.doubted {
@@ -486,7 +483,7 @@ func (r *run) succeeded() {
 		r.Knowledge.Learn(c.Target, lasting, x.ID)
 	}
 	if x.Fitting != nil && x.Mode == ModeAct {
-		r.guard("fitter", func() { x.Fitting.Settle(c, x.usage) })
+		r.guard("fitter", func() { x.Fitting.Learn(c, x.usage) })
 	}
 	r.common.answered(c.Target)
 	r.answeredBy(c)
@@ -505,8 +502,8 @@ func (r *run) succeeded() {
 	}
 }
 
-// giveUp chooses the failure that the client sees: the last one of an upstream itself, unless bytes were
-// already delivered.
+// giveUp returns the failure that the client gets: the first one after text was delivered, else the last one that came
+// from an upstream itself.
 func (r *run) giveUp(f *Failure) *Failure {
 	switch {
 	case r.cut != nil:
@@ -514,7 +511,7 @@ func (r *run) giveUp(f *Failure) *Failure {
 		released := f.Released
 		f = r.cut
 		f.Released = max(f.Released, released)
-	case (f.Signal.Status == 0 || r.x.explained || f.ours()) && r.last != nil:
+	case (f.Signal.Status == 0 || r.x.explained || f.causedByEdit()) && r.last != nil:
 		f = r.last
 	case f.Scope() == ScopeRequest && r.transient != nil && f.Target != r.transient.Target:
 		f = r.transient // only a fallback refuses the request; clients retry after the first target's failure

@@ -31,8 +31,8 @@ const (
 	EventRequestDone     EventName = "request_done"           // a request finished. Logged only if something happened or it was slow (log.slow), or always with log.requests
 )
 
-// Event is one thing that happened, without any prompt or answer text.
-// Zero fields are left out when it is rendered. Values are copied freely and never changed.
+// Event describes one thing that happened, without any prompt or answer text. Rendering leaves out zero fields. Events
+// may be copied and are never changed.
 type Event struct {
 	Name     EventName
 	Time     time.Time
@@ -68,7 +68,7 @@ type Event struct {
 	Extra    float64 // of request_done: the price of Cost, as a part of Spent
 	Spent    float64 // price of the request, in the currency of the configured prices; 0 without
 	Client   string
-	Peer     string // address of a client that was turned away
+	Peer     string // address of a client whose request was rejected
 	Others   bool   // of request_done: the request had other events
 	// Of trajectory_compressed, tool_call_repaired, and events about the agent's own failures.
 	Compressed *Compression
@@ -78,13 +78,12 @@ type Event struct {
 	Advice     *Advice
 	Plan       *Plan     // without text
 	Progress   *Progress // of events about the agent's failures and loops; nil if unknown
-	// Attempts are all attempts of request_done, in order of their start. They never change afterwards,
-	// but whoever keeps the slice may keep the request in memory.
+	// Attempts are all attempts of request_done, in order of their start. They never change afterwards, but keeping the
+	// slice may keep the request in memory.
 	Attempts []Record
 }
 
-// Uneventful reports whether e only says that a request was answered without any
-// recovery.
+// Uneventful reports whether e is the request_done of a request that was answered without any recovery.
 func (e *Event) Uneventful() bool {
 	return e.Name == EventRequestDone && e.Attempt <= 1 && e.Status < 400 &&
 		e.Class == "" && e.Recovery == "" && e.Cause == "" && !e.Observed && !e.Others && e.Cost == (Usage{})
@@ -97,7 +96,7 @@ type Advice struct {
 	Strategies []string // that were proposed, in order
 	Count      int      // how often the same has happened so far
 	HeldOut    bool     // the note was withheld, since the session is in the control group
-	Withheld   bool     // the note was withheld, since agents were seen to do as well without it
+	Withheld   bool     // the note was withheld, since past outcomes are no worse without it
 	// For learning, unless Chain is empty. See Question.
 	Chain       string
 	Key         string

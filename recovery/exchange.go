@@ -16,30 +16,30 @@ type Exchange struct {
 	Model      string // as the client named it
 	Key        string // name of the client's gateway key, empty without one
 	Credential string // label of the client's own credential, as used in target keys
-	Secret     string // the client's own credential, which encrypts what is stored of the session; never stored, logged or shown
+	Secret     string // the client's own credential, which encrypts the session's stored data; never stored, logged or shown
 	Session    string // empty on the first request of a conversation
 	Home       Target // upstream and key that hold the response this request continues: no other target can serve it; Model is empty
 	Hint       string // the client's own name of the conversation, hashed with its credential; empty without one
-	Budget     Budget // of the session; zero is none
-	Affinity   uint64 // equal for requests that share a prompt prefix; 0 is none
-	Pin        string // session and turn, for which a failover is kept; empty without a session
+	Budget     Budget // of the session; zero means no limit
+	Affinity   uint64 // equal for requests that share a prompt prefix; 0 for none
+	Pin        string // session and turn, whose target stays the same after a failover; empty without a session
 	Stays      bool   // no other account may serve the request
-	Keeps      bool   // the answer can be kept by its ids, so that the client may refer to it on a server that never saw it
+	Keeps      bool   // the gateway can store the answer under its id, so that later requests may name an id that no server knows
 	Mode       Mode
 	Streaming  bool
 	Trusted    bool          // the request uses the gateway's credentials, or none
 	Patience   time.Duration // the client's own timeout, 0 if unknown
 	Started    time.Time
-	// Side reports whether the request serves the client rather than the
-	// conversation: a title, its own summary, a probe. Nil is no.
+	// Side reports whether the request is not part of the conversation but serves the client itself: a title, its own
+	// summary, a probe. Nil means no.
 	Side func() bool
 	// Completer makes extra calls on behalf of this exchange; nil makes none.
 	Completer Completer
 
 	Findings
 
-	// Candidates are the targets that can serve this request, in order of preference, with what was tried on
-	// each. An empty slice with capacity is used as memory.
+	// Candidates are the targets that can serve this request, in order of preference, with their state in this exchange.
+	// An empty slice with capacity is used as memory.
 	Candidates []Choice
 	// Attempts are all attempts so far, in order of their start. An empty slice with capacity is used as memory.
 	Attempts []Record
@@ -54,19 +54,19 @@ type progress struct {
 	state      transcript.State // the parts of the request that a server holds
 	fetched    bool             // the server was asked for a stored answer
 	made       []Made           // the accounts that made the reasoning in the request; nil if its format has none
-	sealed     int              // number of sealed elements of reasoning in the request
+	sealed     int              // number of reasoning elements in the request that only their account can read
 	deadline   time.Time        // for the first byte of the answer
 	completing time.Duration    // spent in extra calls to models
 	actions    []string         // recoveries so far, for the header X-Rebound-Recovery
 	extra      int              // see Extra
-	plain      bool             // edits are off, since a target refused an edited request
+	plain      bool             // no edits any more, since a target refused an edited request
 	empties    int              // empty answers so far
 	free       int              // attempts that cost nothing
 	idle       time.Duration    // time that free attempts and the waits after them took
 	reasks     int              // how often the model was asked again after a flawed answer
 	notes      int              // notes about upstream failures so far
 	explained  bool             // the model was asked to explain a refusal
-	told       atomic.Bool      // an event of the exchange was sent
+	hasEvents  atomic.Bool      // an event of the exchange was sent
 }
 
 // result describes how an exchange ended.
@@ -97,7 +97,7 @@ type Findings struct {
 	Fitting  Fitting       // shortens the request after a refusal; nil if nothing can
 }
 
-// Refused reports whether a person or a policy refused a call. The gateway suggests no way around that.
+// Refused reports whether a person or a policy refused a call. Then the gateway suggests no alternative.
 func (f *Findings) Refused() bool {
 	return slices.ContainsFunc(f.Results, func(r ToolFailure) bool { return r.Failed && r.Rule == "refusal" })
 }
@@ -123,46 +123,46 @@ func (f *Findings) Repetition() (most *Loop) {
 // Choice is a candidate with its state in one exchange.
 type Choice struct {
 	Candidate
-	Tries     int    // attempts made
-	Waits     int    // waits for this target
-	Silent    bool   // an attempt got no answer, or its answer stopped in the middle
-	Excluded  bool   // another attempt cannot help this request
-	Small     bool   // its context window is too small for the current request
-	Resumed   bool   // a continuation failed here
-	Useless   []Way  // ways to continue an answer that failed here
-	Repeats   bool   // it repeats a sampled answer word for word
-	Edits     []Edit // that this exchange found necessary
-	LastClass Class
+	Tries      int    // attempts made
+	Waits      int    // waits for this target
+	Silent     bool   // an attempt got no answer, or its answer stopped in the middle
+	Excluded   bool   // another attempt cannot help this request
+	Small      bool   // its context window is too small for the current request
+	Resumed    bool   // a continuation failed here
+	FailedWays []Way  // ways to continue an answer that failed here
+	Repeats    bool   // it repeats a sampled answer word for word
+	Edits      []Edit // edits that the target needs, as far as this exchange has learned
+	LastClass  Class
 
-	oddities []string // flaws of its answers, see Failure.oddity
-	same     int      // how often the target answered the same bytes with the same 500
-	said     string   // message of that 500, without its numbers
+	oddities   []string // flaws of its answers, see Failure.oddity
+	equal500s  int      // how often the target answered the same bytes with the same 500
+	message500 string   // message of that 500, without its numbers
 
-	refused bool   // the client's own bytes were refused
-	learned bool   // learned edits changed the request
-	doubted bool   // the request with learned edits was refused
-	useless []Edit // edits that did not help
-	latest  []Edit // of the last action
-	passing []Edit // edits that concern this request rather than the target: they are not learned
-	message string // the refusal that latest responds to
+	refused      bool   // the client's own bytes were refused
+	learned      bool   // learned edits changed the request
+	doubted      bool   // the request with learned edits was refused
+	failedEdits  []Edit // edits that did not help
+	latest       []Edit // of the last action
+	requestEdits []Edit // edits that concern this request rather than the target: they are not learned
+	message      string // the refusal that latest responds to
 }
 
 // Had reports whether this candidate already got an edit, helpful or not.
 func (c *Choice) Had(same func(Edit) bool) bool {
-	return slices.ContainsFunc(c.Edits, same) || slices.ContainsFunc(c.useless, same)
+	return slices.ContainsFunc(c.Edits, same) || slices.ContainsFunc(c.failedEdits, same)
 }
 
 // retractUseless removes the latest edits if the target refused them with the same message as before.
 func (c *Choice) retractUseless(message string) {
 	if len(c.latest) > 0 && message == c.message {
 		c.Edits = c.Edits[:max(0, len(c.Edits)-len(c.latest))]
-		c.useless = append(c.useless, c.latest...)
+		c.failedEdits = append(c.failedEdits, c.latest...)
 	}
 	c.latest, c.message = nil, message
 }
 
-// Out reports whether the candidate cannot serve this request.
-func (c *Choice) Out() bool { return c.Excluded || c.Small }
+// Unusable reports whether the candidate cannot serve this request.
+func (c *Choice) Unusable() bool { return c.Excluded || c.Small }
 
 // Reply is an answer that the gateway gives instead of a model.
 type Reply struct {
@@ -191,8 +191,8 @@ func (x *Exchange) Client() string {
 	return x.Credential
 }
 
-// Spoken reports whether a person wrote something after the tool results: their words go before the gateway's.
-func (x *Exchange) Spoken() bool {
+// PersonSpokeLast reports whether a person wrote something after the tool results. Their words take precedence over advice.
+func (x *Exchange) PersonSpokeLast() bool {
 	list := x.Body.Messages()
 	last := list[len(list)-1]
 	return last.Role == transcript.RoleUser && !slices.ContainsFunc(x.Results, func(r ToolFailure) bool { return r.Index == last.Index })
@@ -201,26 +201,26 @@ func (x *Exchange) Spoken() bool {
 // Actions returns the recoveries so far, for the header X-Rebound-Recovery.
 func (x *Exchange) Actions() []string { return x.actions }
 
-// Tried reports how many attempts were made.
+// Tried returns the number of attempts.
 func (x *Exchange) Tried() int { return len(x.Attempts) }
 
-// Charged reports how many of the attempts may have cost something.
+// Charged returns the number of attempts that may have cost something.
 func (x *Exchange) Charged() int { return len(x.Attempts) - x.free }
 
-// AcceptEmpty reports whether an empty answer is delivered: the second one is.
+// AcceptEmpty reports whether an empty answer is delivered: true after the first one.
 func (x *Exchange) AcceptEmpty() bool { return x.empties > 0 }
 
-// Extra is the spending so far on continuations, re-asks, parallel starts and
-// summaries, in units of the request's own input.
+// Extra returns the spending so far on continuations, re-asks, parallel starts and summaries, in multiples of the
+// request's own input.
 func (x *Exchange) Extra() int { return x.extra }
 
-// Reasks is how often the model was asked again for a flawed answer.
+// Reasks returns how often the model was asked again after a flawed answer.
 func (x *Exchange) Reasks() int { return x.reasks }
 
 // Explained reports whether the model was asked to explain a refusal.
 func (x *Exchange) Explained() bool { return x.explained }
 
-// Notes is how many notes about upstream failures the model was given.
+// Notes returns the number of notes about upstream failures that the model got.
 func (x *Exchange) Notes() int { return x.notes }
 
 // Retain declares that the request's bytes are still read after the end of the exchange, so that
@@ -242,8 +242,8 @@ func (x *Exchange) current() *transcript.Body {
 	return x.Body
 }
 
-// Settled returns the target of the answer, its usage, and the usage of other attempts.
-func (x *Exchange) Settled() (t Target, answer, beyond Usage) { return x.answered, x.usage, x.spent }
+// Totals returns the target of the answer, its usage, and the usage of other attempts.
+func (x *Exchange) Totals() (t Target, answer, beyond Usage) { return x.answered, x.usage, x.spent }
 
 // Fallback reports whether a target of a lower priority than the first answered.
 func (x *Exchange) Fallback() bool { return x.fallback }
@@ -251,18 +251,17 @@ func (x *Exchange) Fallback() bool { return x.fallback }
 // Finish returns why the model ended the answer that the client got.
 func (x *Exchange) Finish() Finish { return x.finish }
 
-// Event returns an event with the fields that all events of an exchange have. Only the last one, request_done,
-// says whether there were others (fallback_used does not count, since it covers many requests). It is safe for
-// concurrent use.
+// Event returns an event with the fields that all events of an exchange have. Only the last event, request_done, has the
+// field Others (fallback_used does not count as another event, since it covers many requests). Safe for concurrent use.
 func (x *Exchange) Event(name EventName) Event {
-	others := x.told.Load()
+	others := x.hasEvents.Load()
 	if name != EventRequestDone && name != EventFallbackUsed && !others {
-		x.told.Store(true)
+		x.hasEvents.Store(true)
 	}
 	return Event{Others: name == EventRequestDone && others, Name: name, Time: time.Now(), Request: x.ID, Key: x.Key, Session: x.Session, Model: x.Model, Mode: x.Mode, Streamed: x.Streaming}
 }
 
-// Did records a recovery for the response header and the request's event, once.
+// Did adds a recovery to the response header and the request's event, unless it is already there.
 func (x *Exchange) Did(action string) {
 	if action != "" && !slices.Contains(x.actions, action) {
 		x.actions = append(x.actions, action)

@@ -27,13 +27,13 @@ type Evidence struct {
 	Stream bool        // Body is one SSE event of a response that had begun with 200
 	Err    error       // transport cause, may be nil
 	Now    time.Time   // when the evidence was taken; dates in hints are relative to it
-	// Request is the body that the attempt sent, nil if unknown. Words that an error only quotes from it
-	// affect nobody but this client.
+	// Request is the body that the attempt sent, nil if unknown. It shows which words an error quotes from the request;
+	// these affect only this client.
 	Request []byte
 }
 
-// Signal is an upstream's failure in neutral form, without wrappers, nesting and
-// encodings. Strings have their original case.
+// Signal is an upstream's failure in a form that is the same for all providers, without wrappers, nesting and encodings.
+// Strings have their original case.
 type Signal struct {
 	Phase         Phase
 	Status        int
@@ -48,7 +48,7 @@ type Signal struct {
 	Err           error
 }
 
-// Facts are what an upstream's text states; nothing is inferred. Zero means not stated.
+// Facts are the values that an upstream's error text states; nothing is inferred. Zero means not stated.
 type Facts struct {
 	LimitTokens      int      `json:"limit_tokens,omitempty"`
 	RequestedTokens  int      `json:"requested_tokens,omitempty"`
@@ -86,13 +86,13 @@ type Diagnosis struct {
 	Quoted bool
 }
 
-// Classifier turns evidence into a diagnosis. It is pure and total: the last resort
-// is Unknown. Safe for concurrent use.
+// Classifier returns the diagnosis of a failure. It is pure and total: a failure that no rule recognises is Unknown. Safe
+// for concurrent use.
 type Classifier interface {
 	Classify(Evidence) Diagnosis
 }
 
-// Released says how much of an answer the client already has.
+// Released is how much of an answer the client already has.
 type Released uint8
 
 // The steps of release, in order; each includes those before it.
@@ -111,29 +111,29 @@ type Failure struct {
 	Attempt int  // 1 for the first
 	Edited  bool // the attempt sent an edited request
 	Free    bool // the attempt cost only time
-	// Repeated says that the target answers the same bytes with the same error each time.
+	// Repeated is set if the target answers the same bytes with the same error each time.
 	Repeated bool
-	// Stranger says that the host has answered nothing since the gateway started.
-	Stranger bool
-	Breach
-	Flaw     *Flaw    // the flaw of an answer that is complete, or repeats itself without end
+	// NeverAnswered is set if the host has answered nothing since the gateway started.
+	NeverAnswered bool
+	Break
+	Flaw     *Flaw    // the flaw of an answer that is complete, or that repeats itself endlessly
 	Odd      string   // why an answer that ended cannot be used; empty for a cut, a stall or an error
 	Upstream string   // the upstream's own id of the request
 	Response Response // the upstream's response, which the client gets if this is the last failure
 	Err      error
 }
 
-// Breach says how far an answer got before it broke.
-type Breach struct {
+// Break describes how far an answer got before it broke.
+type Break struct {
 	Released Released
 	Sent     string // the text that the client has
 	Stalled  bool   // the stream stopped instead of breaking
-	Diverged bool   // a replay differed from the text that the client has
+	Diverged bool   // the continuation differed from the text that the client has
 	Client   bool   // the connection to the client failed
 	Job      *Job   // set if the server continues the answer, or may have stored it
 }
 
-// Job is an answer that its server writes whether or not anybody reads it.
+// Job is an answer that its server generates even if no client reads it.
 type Job struct {
 	ID      string
 	Last    int  // number of the last event that the client has
@@ -177,8 +177,8 @@ func (f *Failure) Class() Class {
 	return f.Spec.Class
 }
 
-// Scope returns what the failure concerns; ScopeClient, which nothing can recover, if it was
-// not classified.
+// Scope returns what the failure concerns. For an unclassified failure it returns ScopeClient, so that no strategy
+// tries to recover it.
 func (f *Failure) Scope() Scope {
 	if f.Spec == nil {
 		return ScopeClient
@@ -186,5 +186,5 @@ func (f *Failure) Scope() Scope {
 	return f.Spec.Scope
 }
 
-// ours reports whether the upstream refused an edited request, so that the client must not see the refusal.
-func (f *Failure) ours() bool { return f.Edited && f.Scope() == ScopeRequest }
+// causedByEdit reports whether the upstream refused an edited request, so that the client must not see the refusal.
+func (f *Failure) causedByEdit() bool { return f.Edited && f.Scope() == ScopeRequest }

@@ -438,7 +438,7 @@ func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
 	case time.Since(n.begun) < idle:
 		return nil, idle - time.Since(n.begun)
 	}
-	p := &recovery.Pause{Sent: n.sent, Job: n.job, Over: n.joined.Done}
+	p := &recovery.Pause{Sent: n.sent, Job: n.job, Done: n.joined.Done}
 	p.Context, n.goOn = context.WithCancel(ctx)
 	n.joined.Add(1)
 	p.Refused = func() {
@@ -446,7 +446,7 @@ func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
 		defer n.mu.Unlock()
 		n.refused++
 	}
-	p.Take = func() bool {
+	p.Replace = func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if n.left || n.taken || p.Context.Err() != nil {

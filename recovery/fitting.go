@@ -12,7 +12,7 @@ import (
 type Fitted struct {
 	Body *transcript.Body
 	Compression
-	Sticky bool // remembered edits alone made it
+	Sticky bool // remembered edits alone produced it
 }
 
 // Compression describes for events how a history was shortened. It is immutable.
@@ -32,13 +32,12 @@ type Fitting interface {
 	// Fit shortens the history after f, a refusal by candidate c for the request's length or bytes. It may make
 	// extra calls through the exchange's Complete. It returns nil if it cannot help.
 	Fit(ctx context.Context, c *Choice, f *Failure) *Fitted
-	// Commit is called before an answer reaches the client, whose next request may come at once, at any replica. It
-	// returns when the edits are stored that the next request needs, or when the request's time for the store is
-	// over.
+	// Commit stores the edits that the client's next request needs. It is called before an answer reaches the client,
+	// since the next request may come at once, at any replica. It returns when the edits are stored, or when the
+	// request's time for the store is over.
 	Commit(ctx context.Context)
-	// Settle learns from an answer the upstream's count of tokens, and keeps the edits. It never
-	// blocks.
-	Settle(c *Choice, u Usage)
+	// Learn records the upstream's token count of a successful answer, and remembers the edits. It never blocks.
+	Learn(c *Choice, u Usage)
 }
 
 // Completer asks a model once for a text: a summary, a plan. It respects the targets' breakers and cool-downs, and ends
@@ -47,8 +46,8 @@ type Completer interface {
 	Complete(ctx context.Context, p Prompt) (text string, u Usage, err error)
 }
 
-// Detacher is a Completer that can return one that outlives its exchange, reads nothing of the request, and charges its
-// usage itself. Safe for concurrent use.
+// Detacher is a Completer that can return another one for background work: it outlives the exchange, does not read the
+// request, and charges its usage itself. Safe for concurrent use.
 type Detacher interface {
 	Detach() Completer
 }
@@ -63,23 +62,22 @@ type Prompt struct {
 	Form Form
 }
 
-// Form asks for an answer in JSON. Parts of it that the target refuses are left out.
+// Form requests an answer in JSON. Options that the target refuses are left out.
 type Form struct {
 	Name        string
 	Schema      []byte  // JSON schema
-	Temperature float64 // of sampling; not sent to a model that reasons
-	// Reasoning replaces MaxOutput for a model that reasons, in tokens; such a model is asked for its lowest
-	// effort.
+	Temperature float64 // not sent to a model that reasons
+	// Reasoning replaces MaxOutput for a model that reasons, in tokens. Such a model gets its lowest reasoning effort.
 	Reasoning int
 }
 
-// Spend records an extra call in the background, with an estimated input in tokens.
+// Spend charges an extra call in the background to the exchange; tokens is its estimated input.
 func (x *Exchange) Spend(tokens int) {
 	own := max(1, x.Body.EstimateTokens())
 	x.extra += (tokens + own/2) / own // in multiples of the request's input, rounded
 }
 
-// Spendable returns what is left of the exchange's budget for extra calls, in multiples of its input.
+// Spendable returns the rest of the exchange's budget for extra calls, in multiples of its input.
 func (x *Exchange) Spendable() int {
 	if x.config == nil {
 		return maxExtraInput
@@ -108,8 +106,9 @@ func (x *Exchange) Complete(ctx context.Context, p Prompt) (string, Usage, error
 	return x.Completer.Complete(ctx, p)
 }
 
-// known applies what the stages fitted before the first attempt.
-func (r *run) known() {
+// applyFitted charges and reports the request that the stages have shortened before the first attempt. Outside act mode
+// it is reported only.
+func (r *run) applyFitted() {
 	x := r.x
 	fitted := x.Fitted
 	if fitted == nil {

@@ -106,7 +106,7 @@ func TestSummariesArePaid(t *testing.T) {
 				if !slices.Equal(s.asked, c.may) {
 					t.Errorf("summaries were allowed %v, want %v", s.asked, c.may)
 				}
-				if _, _, beyond := x.Settled(); c.input > 0 && beyond.Input < c.input {
+				if _, _, beyond := x.Totals(); c.input > 0 && beyond.Input < c.input {
 					t.Errorf("spent beyond the answer: %+v", beyond)
 				}
 			})

@@ -2,8 +2,8 @@ package recovery
 
 import "fmt"
 
-// Guard runs f, a part of the recovery, in the caller's goroutine. If f panics, Guard calls broke (which may be nil)
-// with a text for an event's Cause and returns false. The request then continues as through a plain proxy.
+// Guard runs f, a part of the recovery, in the caller's goroutine. If f panics, Guard calls broke (which may be nil) with
+// a text for an event's Cause and returns false. The caller then continues without that part.
 func Guard(part string, f func(), broke func(cause string)) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil && broke != nil {

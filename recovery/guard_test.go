@@ -35,7 +35,7 @@ func (s *breakingFitter) Fit(context.Context, *recovery.Choice, *recovery.Failur
 	return nil
 }
 
-func (s *breakingFitter) Settle(*recovery.Choice, recovery.Usage) { s.broken("settle") }
+func (s *breakingFitter) Learn(*recovery.Choice, recovery.Usage) { s.broken("settle") }
 
 type breakingConformer struct{}
 

@@ -76,7 +76,7 @@ func TestKnownQuota(t *testing.T) {
 		moved := exchange(t, plainBody, "ab")
 		f, err = g.Run(t.Context(), moved, g)
 		answered(t, f, err)
-		if by, _, _ := moved.Settled(); by.Upstream != "b" {
+		if by, _, _ := moved.Totals(); by.Upstream != "b" {
 			t.Errorf("answered by %v", by)
 		}
 		plain := exchange(t, plainBody, "a")

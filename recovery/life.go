@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sign is a sign of life of an attempt; larger ones say more.
+// Sign is a sign of life of an attempt; larger values are stronger evidence.
 type Sign int32
 
 // The signs of life.
@@ -13,10 +13,10 @@ const (
 	SignNone   Sign = iota // nothing, or only a response head
 	SignAlive              // comments, pings, a role: something keeps the connection open
 	SignThinks             // a response that was created, an open item of reasoning
-	SignWrites             // the model writes, although nothing of it can be shown yet
+	SignWrites             // the model writes its answer, although no part of it can be shown yet
 )
 
-// Life holds the strongest sign of one attempt. The zero value has seen none. Safe for concurrent use.
+// Life records the strongest sign of life of one attempt. The zero value is ready. Safe for concurrent use.
 type Life struct {
 	sign atomic.Int32
 	lost atomic.Bool
@@ -34,13 +34,13 @@ func (l *Life) Show(s Sign) {
 // Sign returns the strongest sign so far.
 func (l *Life) Sign() Sign { return Sign(l.sign.Load()) }
 
-// Limits say how long an attempt may take to its first token before another one starts beside it, by its
-// strongest sign of life; 0 means never.
+// Limits limit the time to an attempt's first token, by its strongest sign of life. Then another attempt starts beside it;
+// 0 means never.
 type Limits struct {
 	Silent time.Duration // nothing
 	Alive  time.Duration // signs of life
 	Thinks time.Duration // open reasoning
-	// Lost is the time from which an attempt is abandoned if there is evidence that it is lost.
+	// Lost is the time after which an attempt is abandoned if there is evidence that it is lost.
 	Lost time.Duration
 }
 
@@ -57,7 +57,7 @@ func (l Limits) After(s Sign) time.Duration {
 	return l.Silent
 }
 
-// Lose records that another attempt has won, so that the client's answer is not this one's.
+// Lose records that another attempt has won, so that the client gets the other answer.
 func (l *Life) Lose() { l.lost.Store(true) }
 
 // Lost reports whether another attempt has won.

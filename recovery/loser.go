@@ -27,7 +27,7 @@ const (
 	lookEvery = time.Second
 )
 
-// place returns the key of an attempt in Losers: its target, or its target's probe.
+// place returns the key of an attempt in Losers: its target without the key, marked if the attempt is a probe.
 func (rc *racer) place() Target {
 	t := rc.ticket.Target.Keyless()
 	if rc.probe() {
@@ -84,8 +84,8 @@ const (
 	lateUnknown  = "given up"
 )
 
-// readOn waits for the remaining live attempts of a race and reads kept, which may be nil, to its end. It touches nothing
-// of the exchange that changes.
+// readOn waits for the remaining live attempts of a race and reads kept, which may be nil, to its end. It reads only the
+// constant fields of the exchange.
 func (r *run) readOn(kept *racer, arrivals <-chan arrival, live int) {
 	look, over := time.NewTicker(lookEvery), time.NewTimer(readLoser)
 	defer look.Stop()
@@ -97,7 +97,7 @@ func (r *run) readOn(kept *racer, arrivals <-chan arrival, live int) {
 			live--
 			switch {
 			case got.racer == kept:
-				r.found(got, dead, over.C)
+				r.recordLoser(got, dead, over.C)
 				kept = nil
 			case got.answer != nil:
 				got.answer.Discard()
@@ -116,8 +116,8 @@ func (r *run) readOn(kept *racer, arrivals <-chan arrival, live int) {
 	}
 }
 
-// dead reports whether the target of a silent attempt counts as dead: the attempt shows nothing for twice its limit, as
-// did others before, and the target answered nothing else meanwhile.
+// dead reports whether the target of a silent attempt counts as dead: the attempt has shown nothing for twice its limit,
+// and at least deadAfter attempts in a row were silent without an answer from the target in between.
 func (r *run) dead(rc *racer) bool {
 	if rc.life.Sign() != SignNone || rc.limits.Silent <= 0 || time.Since(rc.started) < min(2*rc.limits.Silent, rc.limits.Silent+readLoser) {
 		return false
@@ -127,8 +127,8 @@ func (r *run) dead(rc *racer) bool {
 	return n >= deadAfter
 }
 
-// found records what a loser that was read to its end shows about its target.
-func (r *run) found(got arrival, dead bool, over <-chan time.Time) {
+// recordLoser records the outcome of a loser that was read to its end, and reports it as an event.
+func (r *run) recordLoser(got arrival, dead bool, over <-chan time.Time) {
 	rc := got.racer
 	defer r.Losers.release(rc.place())
 	o, cause := Outcome{}, lateUnknown
@@ -136,12 +136,12 @@ func (r *run) found(got arrival, dead bool, over <-chan time.Time) {
 	switch {
 	case got.answer != nil:
 		o.Success, cause = true, lateAnswered
-		used = r.late(rc, got.answer, over)
+		used = r.drain(rc, got.answer, over)
 	case dead:
 		cause = lateDead
 		o.Failure = r.failure(rc, Evidence{Phase: PhaseHeaders, Err: context.DeadlineExceeded})
 		o.Dead = true
-	case rc.ctx.Err() == nil: // otherwise it is unknown how it would have ended
+	case rc.ctx.Err() == nil: // otherwise the attempt was cancelled and its outcome is unknown
 		cause = lateFailed
 		o.Failure = got.failure
 		if got.failure.Signal.Status == 0 && got.failure.Signal.Phase <= PhaseHeaders && rc.life.Sign() == SignNone {
@@ -154,7 +154,7 @@ func (r *run) found(got arrival, dead bool, over <-chan time.Time) {
 		_, o.Several = r.Pace.Silence(rc.ticket.Target)
 	}
 	if o.Dead || o.Failure != nil && o.Failure.Signal.Status != 0 {
-		r.Pace.Heard(rc.ticket.Target) // later attempts are judged anew
+		r.Pace.ResetSilence(rc.ticket.Target) // later attempts are judged anew
 	}
 	rc.cancel(nil)
 	o.At = time.Now()
@@ -167,8 +167,8 @@ func (r *run) found(got arrival, dead bool, over <-chan time.Time) {
 	r.Observer.Observe(ev)
 }
 
-// late reads an answer that no client gets to its end, to learn the pace and the usage.
-func (r *run) late(rc *racer, answer Answer, over <-chan time.Time) Usage {
+// drain reads an answer that no client gets to its end, to learn the pace and the usage.
+func (r *run) drain(rc *racer, answer Answer, over <-chan time.Time) Usage {
 	read := make(chan struct{})
 	go func() {
 		select {

@@ -38,7 +38,7 @@ func (g *rig) ask(t testing.TB, body, to string, streaming bool) (from string, t
 	if f != nil || err != nil {
 		t.Errorf("ended with %v, %v", f, err)
 	}
-	by, _, _ := x.Settled()
+	by, _, _ := x.Totals()
 	return by.Upstream, time.Since(x.Started) - time.Second // it is delivered for one
 }
 

@@ -9,23 +9,24 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Made says which account made the reasoning of a session from an element on, counted from 0, up to where the next Made
-// begins. Both names are empty if the account is unknown: then no account can read that reasoning.
+// Made names the account that made a span of a session's reasoning: the elements from From, counted from 0, up to the
+// next Made. Both names are empty if the account is unknown: then no account can read that reasoning.
 type Made struct {
 	Upstream string `json:"u,omitempty"`
 	Key      string `json:"k,omitempty"`
 	From     int    `json:"n,omitempty"`
 }
 
-// Makers remembers which accounts answered a session, if not the first candidate: reasoning that an account has
-// encrypted is unreadable for others. Safe for concurrent use; no I/O.
+// Makers remembers which accounts answered a session, if not only the first candidate did. Other accounts cannot read
+// reasoning that an account has encrypted. Safe for concurrent use; no I/O.
 type Makers interface {
 	// Made returns the accounts of a session in order, nil if unknown. It must not be changed.
 	Made(session string) []Made
+	// Remember replaces the accounts of a session.
 	Remember(session string, made []Made)
 }
 
-// maxMade limits the changes of account that are remembered for a session.
+// maxMade limits the remembered spans of reasoning of one session.
 const maxMade = 8
 
 // by reports whether a target uses the account that made the reasoning.
@@ -61,8 +62,8 @@ func (r *run) applyMakers() {
 	}
 }
 
-// makerNames returns the keys under which Makers may know the session: its own name and, since its first request has
-// none, one for all conversations that begin alike.
+// makerNames returns the keys under which Makers may know the session: its own name and, since its first request has no
+// session name, a key for all conversations with the same beginning.
 func (x *Exchange) makerNames() (names []string) {
 	if x.Session != "" {
 		names = append(names, x.Session)
@@ -73,8 +74,8 @@ func (x *Exchange) makerNames() (names []string) {
 	return names
 }
 
-// foreign returns the edit that removes, from the first n elements of reasoning, what other accounts than t's made; ok
-// is false if there is none.
+// foreign returns the edit that removes, among the first n elements of reasoning, those of other accounts than t's; ok is
+// false if there are none.
 func foreign(made []Made, t Target, n int) (ed Edit, ok bool) {
 	var spans []string
 	lost := 0
@@ -95,7 +96,8 @@ func foreign(made []Made, t Target, n int) (ed Edit, ok bool) {
 	return ed, lost > 0
 }
 
-// answeredBy remembers that a candidate answered the session, if reasoning of several accounts is or will be in it.
+// answeredBy remembers the account of the candidate that answered the session, if the session has or will have reasoning
+// of several accounts.
 func (r *run) answeredBy(c *Choice) {
 	x := r.x
 	if len(x.made) == 0 {

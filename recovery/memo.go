@@ -11,8 +11,8 @@ func (n *Names) Of(t Target) string {
 	return n.memo.Of(t, Target.String)
 }
 
-// Memo caches the names of recurring keys. Its size is limited, since clients may invent keys. Safe for concurrent
-// use; the zero value is ready.
+// Memo caches the names of recurring keys, at most maxNames, since clients may invent keys. Safe for concurrent use; the
+// zero value is ready.
 type Memo[K comparable] struct {
 	mu    sync.RWMutex
 	names map[K]string
@@ -20,7 +20,7 @@ type Memo[K comparable] struct {
 
 const maxNames = 8192
 
-// Of returns the name of k, and calls name for an unknown k. It keeps both.
+// Of returns the name of k. For an unknown k it calls name and caches the result.
 func (m *Memo[K]) Of(k K, name func(K) string) string {
 	m.mu.RLock()
 	s, ok := m.names[k]

@@ -40,8 +40,8 @@ func (s *fitter) Fit(context.Context, *recovery.Choice, *recovery.Failure) *reco
 	s.fits++
 	return s.wrap(s.fitted)
 }
-func (s *fitter) Commit(context.Context)                  { s.committed++ }
-func (s *fitter) Settle(*recovery.Choice, recovery.Usage) { s.settled++ }
+func (s *fitter) Commit(context.Context)                 { s.committed++ }
+func (s *fitter) Learn(*recovery.Choice, recovery.Usage) { s.settled++ }
 
 func parsed(t testing.TB, body string) *transcript.Body {
 	t.Helper()
@@ -124,7 +124,7 @@ func TestReask(t *testing.T) {
 		if !bytes.HasPrefix(body, []byte(agentBody[:strings.Index(agentBody, `],"tools"`)])) {
 			t.Errorf("more than the tail changed: %s", body)
 		}
-		if _, _, beyond := x.Settled(); beyond.Input != 10 {
+		if _, _, beyond := x.Totals(); beyond.Input != 10 {
 			t.Errorf("spent beyond the answer: %+v", beyond)
 		}
 		if g.answers[0].discarded != 1 || g.answers[1].delivered != 1 {

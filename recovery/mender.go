@@ -9,7 +9,7 @@ import (
 // ErrFlawed is the cause of a failure that is a complete but unusable answer.
 var ErrFlawed = errors.New("the model's answer cannot be used")
 
-// Draft is one choice of an answer, complete, before the client has all of it.
+// Draft is one complete choice of an answer, before the client has all of it.
 type Draft struct {
 	Text   string
 	Calls  []DraftCall
@@ -26,10 +26,10 @@ type DraftCall struct {
 	Arguments string // as the client passes them to its tool: the content of a string, any other value unchanged
 }
 
-// Finish says in neutral words why an answer ended.
+// Finish is the reason why an answer ended, the same for all providers.
 type Finish string
 
-// The reasons to end. Others pass unchanged.
+// The finish reasons. Others pass unchanged.
 const (
 	FinishStop   Finish = "stop"
 	FinishLength Finish = "length" // cut by the output limit: the rest is never guessed
@@ -38,7 +38,7 @@ const (
 	FinishNone   Finish = ""
 )
 
-// Judgement says what happens to a draft.
+// Judgement is the decision about a draft.
 type Judgement uint8
 
 // The judgements.
@@ -100,16 +100,14 @@ type Mender interface {
 	// Watch returns a new watch for one answer, or nil if there is nothing to watch for. size is the number of bytes
 	// of text, reasoning and arguments, negative if unknown.
 	Watch(req *transcript.Body, size int) Watch
-	// Lookout returns a new detector of calls in the text of one answer, or nil if there can be
-	// none.
+	// Lookout returns a new detector of calls in the text of one answer, or nil if the text cannot contain calls.
 	Lookout(req *transcript.Body) Lookout
 }
 
-// Lookout separates text that may become a call from text that cannot. Only one goroutine may
-// use it.
+// Lookout separates text that may be the beginning of a call from text that cannot. Only one goroutine may use it.
 type Lookout interface {
-	// Free takes the whole text so far and returns how many bytes of it are certainly no part of a call. The result
-	// never shrinks. text is valid only during the call.
+	// Free takes the whole text so far and returns how many bytes of its beginning are certainly not part of a call. The
+	// result never shrinks. text is valid only during the call.
 	Free(text string) int
 }
 
@@ -131,6 +129,6 @@ const (
 
 // Watch detects runaway repetition. Only one goroutine may use it.
 type Watch interface {
-	// Feed takes the next piece; it returns true if the answer repeats itself without end.
+	// Feed takes the next piece; it returns true if the answer repeats itself endlessly.
 	Feed(p Part, piece []byte) bool
 }

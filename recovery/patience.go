@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Failures that cost nothing are limited in time, not in number: an outage may last long, and a request that a
-// provider turns away is free. All others count towards [Config.Attempts].
+// Failures that cost nothing are limited in time, not in number: an outage may last long, and a request that a provider
+// rejects is free. All others count towards [Config.Attempts].
 
-// StrategyKnown belongs to the engine itself: it repeats the answer of a target that said a moment ago that the
-// credential's quota is used up.
+// StrategyKnown is a strategy of the engine itself: it repeats a target's recent refusal that the credential's quota is
+// used up, without another attempt.
 const StrategyKnown = "known"
 
 // quickError is the duration up to which a 500 counts as free: the provider failed before a model worked on the
 // request.
 const quickError = 2 * time.Second
 
-// maxFree limits all attempts of one request, as a multiple of those that may cost something.
+// maxFree limits all retries of one request, as a multiple of the retries that may cost something.
 const maxFree = 4
 
-// costsNothing reports whether a failed attempt cost only time: the request was not sent, or was turned away before a
-// model worked on it.
+// costsNothing reports whether a failed attempt cost only time: the request was not sent, or the provider rejected it
+// before a model worked on it.
 func (f *Failure) costsNothing(took time.Duration) bool {
 	if f.Released > ReleasedNothing || f.Flaw != nil || f.Scope() != ScopeTarget && f.Class() != RateLimit {
 		return false
@@ -45,25 +45,24 @@ func (r *run) count(f *Failure, c *Choice) {
 		x.free++
 		x.idle += took
 	}
-	c.Excluded = c.Excluded || f.Stranger && c.Tries >= maxStranger
+	c.Excluded = c.Excluded || f.NeverAnswered && c.Tries >= maxNeverAnswered
 	if f.Signal.Status != 500 || f.Edited {
-		c.same = 0
+		c.equal500s = 0
 		return
 	}
-	if said := withoutNumbers(f.Signal.Message); said != c.said || c.same == 0 {
-		c.said, c.same = said, 0
+	if said := withoutNumbers(f.Signal.Message); said != c.message500 || c.equal500s == 0 {
+		c.message500, c.equal500s = said, 0
 	}
-	c.same++
-	f.Repeated = !r.common.widespread(c.Target, c.said, x.Body.Raw(), time.Now()) && c.same >= maxSame
+	c.equal500s++
+	f.Repeated = !r.common.widespread(c.Target, c.message500, x.Body.Raw(), time.Now()) && c.equal500s >= maxSame
 	c.Excluded = c.Excluded || f.Repeated
 }
 
-// maxSame is the number of equal 500s for equal bytes from which on the error is taken to concern
-// the request.
+// maxSame is the number of equal 500s for equal bytes after which the request itself counts as the cause.
 const maxSame = 3
 
-// maxStranger limits the attempts at a host that has never answered anything.
-const maxStranger = 2
+// maxNeverAnswered limits the attempts at a host that has never answered anything.
+const maxNeverAnswered = 2
 
 // withoutNumbers removes words with digits, which differ between equal errors: ids, times, counts.
 func withoutNumbers(s string) string {
@@ -115,8 +114,8 @@ func (r *run) crowdPatience() time.Duration {
 	return r.Config.BackoffMax
 }
 
-// commonErrors remembers which targets recently gave the same 500 to different requests and answered others: such errors
-// come and go, and do not concern a request even if it meets one repeatedly. Safe for concurrent use.
+// commonErrors remembers which targets recently gave the same 500 to different requests and answered others. Such errors
+// are intermittent, so a request is not their cause even if it gets one repeatedly. Safe for concurrent use.
 type commonErrors struct {
 	mu   sync.Mutex
 	seed maphash.Seed
@@ -136,8 +135,8 @@ const (
 	maxCommon  = 256
 )
 
-// widespread records an error of a target for a request body, and reports whether other requests meet the
-// same error now and then.
+// widespread records an error of a target for a request body, and reports whether other requests got the same error while
+// others were answered.
 func (e *commonErrors) widespread(t Target, said string, raw []byte, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,7 +19,7 @@ func refused(_ *rig, _ context.Context, a recovery.Attempt) (recovery.Answer, *r
 // stranger is one to a host that never answered anybody.
 func stranger(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
 	_, f := refused(g, ctx, a)
-	f.Stranger = true
+	f.NeverAnswered = true
 	return nil, f
 }
 

@@ -14,7 +14,7 @@ const (
 	PlanOtherTool PlanStrategy = "alternative-tool"     // another tool
 	PlanAdjust    PlanStrategy = "parameter-adjustment" // the same tool with other parameters
 	PlanEscalate  PlanStrategy = "escalate"             // a question for the user
-	PlanGiveUp    PlanStrategy = "give-up"              // the agent leaves the impossible part and says so
+	PlanGiveUp    PlanStrategy = "give-up"              // the agent skips the impossible part and says so
 )
 
 // PlanStrategies lists the strategies.
@@ -25,10 +25,10 @@ func PlanStrategies() []PlanStrategy {
 // Calls reports whether the strategy is a call of a tool.
 func (s PlanStrategy) Calls() bool { return s == PlanRetry || s == PlanOtherTool || s == PlanAdjust }
 
-// PlanHint is no plan: the rules' note is known to help. Only patterns have it.
+// PlanHint means that the rules' note is known to help, so that no plan is needed. Only learned patterns have it.
 const PlanHint PlanStrategy = Hint
 
-// PlanBand says what a plan's confidence allows.
+// PlanBand is what a plan's confidence allows.
 type PlanBand string
 
 // The bands.

@@ -6,7 +6,7 @@ import "testing"
 // changes no other.
 func TestPassingEdits(t *testing.T) {
 	a, b := Edit{Field: "seed", Drop: true}, Edit{Field: "user", Drop: true}
-	c := Choice{Edits: []Edit{a, b}, passing: []Edit{a}}
+	c := Choice{Edits: []Edit{a, b}, requestEdits: []Edit{a}}
 	if got := c.lasting(); len(got) != 1 || got[0] != b {
 		t.Errorf("lasting %v", got)
 	}

@@ -73,8 +73,8 @@ func (c *race) begin() {
 	c.once.Do(func() { c.arrivals, c.result = make(chan arrival, maxRacers), make(chan *arrival, 1) })
 }
 
-// apart makes an attempt in a goroutine of its own, so that it can be read to its end if another one wins.
-func (r *run) apart(ctx context.Context, first *racer) (answer Answer, f *Failure) {
+// attemptAsync makes an attempt in its own goroutine, so that it can be read to its end if another one wins.
+func (r *run) attemptAsync(ctx context.Context, first *racer) (answer Answer, f *Failure) {
 	c := &first.race
 	c.begin()
 	go r.join(first, nil, c.arrivals)
@@ -99,8 +99,8 @@ func (r *run) apart(ctx context.Context, first *racer) (answer Answer, f *Failur
 	return nil, &Failure{Target: first.ticket.Target, Err: errBroke}
 }
 
-// race continues a running attempt until one attempt has answered or all have failed. It considers a
-// further one when the newest passes its limit, and at the deadline.
+// race waits until one attempt has answered or all have failed. It considers a further attempt each time the newest one
+// passes its limit, and cancels silent attempts at the deadline.
 func (r *run) race(ctx context.Context, first *racer, arrivals chan arrival) (Answer, *Failure) {
 	racers := []*racer{first}
 	live := 1
@@ -163,16 +163,16 @@ func (r *run) race(ctx context.Context, first *racer, arrivals chan arrival) (An
 		}
 	}
 	for _, rc := range racers {
-		if !r.booked(rc) { // the client left
+		if !r.recorded(rc) { // the client left
 			r.end(rc, Outcome{}, "")
 		}
 	}
 	return nil, failed
 }
 
-// look decides about attempts none of which has answered. If the newest has passed its limit, look prepares a second
-// one: beside it or, with evidence that it is lost, in its place. again is the time until the next look, 0 for
-// never: signs of life, budgets and targets' health change. A failure means that there is nothing to send.
+// look checks attempts of which none has answered. If the newest has passed its limit, look prepares another one: beside
+// it or, with evidence that it is lost, in its place. again is the time until the next check, which is needed since signs
+// of life, budgets and targets' health change; 0 for never. A failure means that the request could not be built.
 func (r *run) look(ctx context.Context, racers []*racer) (second *racer, f *Failure, again time.Duration) {
 	if ctx.Err() != nil {
 		return nil, nil, 0 // the client is gone
@@ -180,7 +180,7 @@ func (r *run) look(ctx context.Context, racers []*racer) (second *racer, f *Fail
 	var newest *racer
 	for _, rc := range racers {
 		switch {
-		case r.booked(rc) || rc.replaced:
+		case r.recorded(rc) || rc.replaced:
 		case rc.life.Sign() == SignWrites:
 			return nil, nil, 0 // one of them is answering
 		default:
@@ -227,9 +227,9 @@ func (r *run) join(rc *racer, f *Failure, arrivals chan<- arrival) {
 	arrivals <- got
 }
 
-// alternative reserves a place for an attempt at another target or, if there is none, at the same one. It runs in
-// parallel while the budget lasts. Without a budget it replaces a lost attempt, once per request. It returns nil
-// if neither is possible.
+// alternative reserves a place for an attempt at another target or, if there is none, at the same one. The attempt runs
+// in parallel while the budget lasts. Without a budget it replaces a lost attempt, once per request. alternative returns
+// nil if neither is possible.
 func (r *run) alternative(old *racer, once bool) *racer {
 	x := r.x
 	choice, other := r.elsewhere(old.choice)
@@ -287,19 +287,19 @@ func (r *run) lost(rc *racer, other bool) bool {
 	return time.Since(rc.started) >= after && r.Pace.Overtaken(r.x, rc.attempt.Target, rc.started)
 }
 
-// supersede ends the attempts that lost against winner. One that was silent beyond its limit is read to its end,
-// unless another one of its target already is. Losing is not a failure.
+// supersede ends the attempts that lost against winner. One of them, which passed its limit, is read to its end, unless
+// an attempt at its target already is. Losing is not a failure.
 func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival, live int) {
 	var kept *racer
 	for i, rc := range racers {
-		if rc == winner || r.booked(rc) {
+		if rc == winner || r.recorded(rc) {
 			continue
 		}
 		rc.life.Lose()
 		if winner.parallel && r.proven(rc, winner) {
 			r.guard("pace", r.Pace.Return)
 		}
-		if last := i == len(racers)-1; kept == nil && !last && !rc.replaced && rc.untie != nil && r.Losers.keep(rc.place(), rc.cancel) {
+		if last := i == len(racers)-1; kept == nil && !last && !rc.replaced && rc.detach != nil && r.Losers.keep(rc.place(), rc.cancel) {
 			kept = rc
 			r.losers = append(r.losers, rc)
 			r.close(rc, Timeout, time.Now())
@@ -313,20 +313,20 @@ func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival,
 	}
 }
 
-// proven reports whether a parallel start has shown that the silent attempt was lost. Then it counts as
-// a replacement, which needs no budget.
+// proven reports whether the winner of a parallel start proves that the silent attempt rc was lost. Then the start counts
+// as a replacement, which needs no budget.
 func (r *run) proven(rc, winner *racer) bool {
 	same := rc.ticket.Target.Upstream == winner.ticket.Target.Upstream && rc.ticket.Target.Model == winner.ticket.Target.Model
 	return same && rc.life.Sign() == SignNone && winner.started.Sub(rc.started) >= rc.limits.Lost
 }
 
-// letGo lets losers that are still read outlive the request, unless its client left.
-func (r *run) letGo(ctx context.Context) {
+// detachLosers lets the losers that are still read outlive the request, unless its client left.
+func (r *run) detachLosers(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
 	for _, rc := range r.losers {
-		rc.untie()
+		rc.detach()
 	}
 }
 
@@ -342,7 +342,7 @@ func (r *run) watchPauses(ctx context.Context, rc *racer, a Answer) (stop func()
 		p, again := a.Paused(ctx)
 		if p != nil {
 			r.guard("rescue", func() {
-				defer p.Over()
+				defer p.Done()
 				r.rescue(ctx, rc, p)
 			})
 		}
@@ -350,12 +350,11 @@ func (r *run) watchPauses(ctx context.Context, rc *racer, a Answer) (stop func()
 			t.Reset(again)
 		}
 	})
-	t.Reset(first) // from here on the function knows t
+	t.Reset(first) // t is assigned now, so that its function may use it
 	return t.Stop
 }
 
-// rescue asks for a continuation while the answer of rc pauses, twice at most. Asking for the stored answer does not
-// count.
+// rescue asks for a continuation while the answer of rc pauses, twice at most. Fetching the stored answer does not count.
 func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 	f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
 	f.Released, f.Sent, f.Stalled, f.Job = ReleasedText, p.Sent, true, p.Job
@@ -369,7 +368,7 @@ func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 			break
 		}
 		f = r.replace(ctx, rc, p, next)
-		if refused = f != nil; next.Resume.fetches() { // a server that still writes the answer has refused nothing
+		if refused = f != nil; next.Resume.fetches() { // a timeout means that the server still writes the answer
 			try--
 			refused = refused && f.Class() != Timeout
 		}
@@ -379,7 +378,7 @@ func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 	}
 	if _, other := r.elsewhere(rc.choice); refused && !other && p.Context.Err() == nil {
 		switch f.Class() {
-		case RateLimit, QuotaExhausted, Overloaded: // these concern no answer that has begun
+		case RateLimit, QuotaExhausted, Overloaded: // these do not concern an answer that has begun
 		default:
 			p.Refused()
 		}
@@ -389,8 +388,7 @@ func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 // replace makes one attempt that may take over from rc during its pause. It returns why that failed, nil if it took
 // over or came too late.
 func (r *run) replace(ctx context.Context, rc *racer, p *Pause, next Action) *Failure {
-	// The attempt ends with the pause, unless it takes over: then it must outlive
-	// the pause.
+	// The attempt ends with the pause, unless it takes over.
 	ctx, cancel := context.WithCancelCause(ctx)
 	untie := context.AfterFunc(p.Context, func() { cancel(errSuperseded) })
 	if !Wait(ctx, next.Wait) {
@@ -403,10 +401,10 @@ func (r *run) replace(ctx context.Context, rc *racer, p *Pause, next Action) *Fa
 		r.dropKept() // a flawed end would not fit the text that the paused answer adds meanwhile
 		cancel(nil)
 		return f
-	case untie() && p.Take():
+	case untie() && p.Replace():
 		rc.rescued = answer
 	default:
-		r.lose(answer)
+		r.discardLive(answer)
 		cancel(errSuperseded)
 	}
 	return nil

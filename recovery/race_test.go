@@ -43,7 +43,7 @@ func TestSilent(t *testing.T) {
 				if got := g.asked(); got != c.asked {
 					t.Errorf("asked %s, want %s", got, c.asked)
 				}
-				if to, _, _ := x.Settled(); to.Upstream != c.from {
+				if to, _, _ := x.Totals(); to.Upstream != c.from {
 					t.Errorf("answered by %s", to)
 				}
 				if took := time.Since(x.Started) - time.Second; took < c.took || took > c.took+time.Second {
@@ -435,7 +435,7 @@ func TestWhole(t *testing.T) {
 				f, err := g.run(t, t.Context(), x)
 				answered(t, f, err)
 				took := time.Since(x.Started) - 2*time.Second // it is delivered for one, and losers settle
-				if to, _, _ := x.Settled(); g.asked() != c.asked || to.Upstream != c.from || took.Round(time.Second/10) != c.took {
+				if to, _, _ := x.Totals(); g.asked() != c.asked || to.Upstream != c.from || took.Round(time.Second/10) != c.took {
 					t.Errorf("asked %s, answered by %s after %v", g.asked(), to, took)
 				}
 			})

@@ -16,8 +16,8 @@ type Resume struct {
 	// For WayListen and WayFetch: the answer on the server.
 	Job *Job
 
-	// For WayAsk: the question to the model, how many bytes at the end of Sent it asks the model to repeat, and how
-	// many the model must repeat.
+	// For WayAsk: Question asks the model to repeat the last Quoted bytes of Sent; the answer counts as a continuation if
+	// it repeats at least the last Least bytes.
 	Question      string
 	Quoted, Least int
 
@@ -29,12 +29,12 @@ type Resume struct {
 // Way is a way to get the rest of an answer.
 type Way string
 
-// The ways, the surest first.
+// The ways to continue an answer.
 const (
 	WayPrefill Way = "prefill" // the request gives Sent as the beginning of the answer, which the server continues
 	WayReplay  Way = "replay"  // the same request is sent again: its answer must repeat all of Sent
 	WayListen  Way = "listen"  // the server has continued the answer, and is asked for the missing events
-	WayFetch   Way = "fetch"   // the server is asked for the whole answer, which it was to store
+	WayFetch   Way = "fetch"   // the server is asked for the whole answer, which it may have stored
 	WayAsk     Way = "ask"     // the model is asked to repeat the last words of Sent and go on
 )
 
@@ -55,7 +55,7 @@ func (r *run) probe(ctx context.Context) {
 		return
 	}
 	for i := range r.x.Candidates {
-		if c := &r.x.Candidates[i]; c.Prefill == PrefillAuto && !c.Out() && r.Health.Check(c.Target).Ready {
+		if c := &r.x.Candidates[i]; c.Prefill == PrefillAuto && !c.Unusable() && r.Health.Check(c.Target).Ready {
 			c.Prefill = PrefillNone
 			r.guard("prober", func() { c.Prefill = p.Prefill(ctx, c.Candidate) })
 		}
@@ -93,8 +93,8 @@ func (r *run) tokens(model, text string) (n int) {
 	return n
 }
 
-// spared returns how many tokens of the answer a continuation does not write again.
-func (res *Resume) spared() int {
+// tokensSaved returns how many tokens of the answer the continuation does not have to generate again.
+func (res *Resume) tokensSaved() int {
 	switch res.Way {
 	case WayPrefill:
 		return res.Tokens
@@ -104,14 +104,13 @@ func (res *Resume) spared() int {
 	return 0
 }
 
-// Delivered returns how many tokens of Sent stand before a continuation that repeats its last
-// bytes.
+// Delivered returns the number of tokens of Sent without its last repeated bytes, which the continuation repeats.
 func (res *Resume) Delivered(repeated int) int {
 	return res.Tokens * max(0, len(res.Sent)-repeated) / max(1, len(res.Sent))
 }
 
-// repeaters remembers targets that gave the same sampled answer twice: caches and test servers. The zero value knows
-// none. Safe for concurrent use.
+// repeaters remembers targets that gave the same sampled answer twice: caches and test servers. The zero value is ready.
+// Safe for concurrent use.
 type repeaters struct {
 	of sync.Map // Target without its key -> struct{}
 	n  atomic.Int32
@@ -120,7 +119,7 @@ type repeaters struct {
 // maxRepeaters limits the remembered targets, since clients choose the names of models.
 const maxRepeaters = 1024
 
-func (r *repeaters) saw(t Target) {
+func (r *repeaters) add(t Target) {
 	if r.n.Load() >= maxRepeaters {
 		return
 	}
@@ -129,7 +128,7 @@ func (r *repeaters) saw(t Target) {
 	}
 }
 
-func (r *repeaters) know(t Target) bool {
+func (r *repeaters) contains(t Target) bool {
 	_, known := r.of.Load(t.Keyless())
 	return known
 }

@@ -150,8 +150,8 @@ func TestContinuations(t *testing.T) {
 				if err != nil || f == nil || f.Class() != recovery.StreamCut {
 					t.Fatal(f, err)
 				}
-				if got := &x.Candidates[0]; !got.Resumed || (len(got.Useless) == 1) != c.useless || x.Extra() != c.extra {
-					t.Errorf("resumed %t, of no use %v, extra %d", got.Resumed, got.Useless, x.Extra())
+				if got := &x.Candidates[0]; !got.Resumed || (len(got.FailedWays) == 1) != c.useless || x.Extra() != c.extra {
+					t.Errorf("resumed %t, of no use %v, extra %d", got.Resumed, got.FailedWays, x.Extra())
 				}
 			})
 		})

@@ -7,11 +7,11 @@ import (
 )
 
 // A request that refers to state on a server ([transcript.State]) can be recovered in fewer ways. The engine enforces
-// that here, whatever stages and strategies propose; [run.plan] and [run.beside] do so for continuations and parallel
-// starts.
+// that here, whatever stages and strategies propose; [run.plan] and [run.alternative] do so for continuations and
+// parallel starts.
 
-// applyServerState limits the candidates to the account that stores the conversation, and removes from what
-// goes upstream the ids of answers that only the gateway knows, because it gave them.
+// applyServerState limits the candidates to the account that stores the conversation. From the upstream copy it removes
+// the ids of items that the gateway created itself, since no server knows them.
 func (r *run) applyServerState() {
 	x := r.x
 	x.state = x.Body.State()
@@ -33,17 +33,17 @@ func (r *run) applyServerState() {
 	}
 }
 
-// StrategyListen belongs to the engine itself: it reads on an answer that the server continues after the connection
-// broke.
+// StrategyListen is a strategy of the engine itself: it reads the rest of an answer that the server continues although
+// the connection broke.
 const StrategyListen = "listen"
 
-// StrategyFetch belongs to the engine itself: it asks a server once for an answer that it was to store.
+// StrategyFetch is a strategy of the engine itself: it asks a server once for an answer that it may have stored.
 const StrategyFetch = "fetch"
 
-// reattach proposes to read on an answer that its server is still writing, or to fetch one that the server may have stored.
+// reattach proposes to read the rest of an answer that its server still writes, or to fetch one that it may have stored.
 func (r *run) reattach(f *Failure) (Action, bool) {
 	x := r.x
-	if f.Job == nil || f.Flaw != nil || x.Mode != ModeAct || r.over || r.exhausted(f.Job.Stored) {
+	if f.Job == nil || f.Flaw != nil || x.Mode != ModeAct || r.stopped || r.exhausted(f.Job.Stored) {
 		return Action{}, false
 	}
 	s := &Situation{Exchange: x, Config: &r.Config, Jitter: rand.Float64}
@@ -58,8 +58,8 @@ func (r *run) reattach(f *Failure) (Action, bool) {
 	return Action{Strategy: StrategyListen, Target: i, Wait: s.Backoff(x.Candidates[i].Tries - 1), Resume: &Resume{Way: WayListen, Sent: f.Sent, Job: f.Job}}, true
 }
 
-// allowed reports whether a proposed action may be carried out. It removes a note that a server would store, and refuses
-// an action that makes no sense without its note.
+// allowed reports whether a proposed action may be carried out. It removes a note that a server would store, and returns
+// false for an action that makes no sense without its note.
 func (r *run) allowed(a *Action) bool {
 	if a.Note == "" || r.x.state.MayNote() {
 		return true

@@ -125,7 +125,7 @@ func TestFetched(t *testing.T) {
 				if err != nil || (f != nil) != c.failed || ways != c.ways || g.answers[0].refused != c.refused {
 					t.Errorf("%v, %v, asked by%s, %d refused", f, err, ways, g.answers[0].refused)
 				}
-				if extra := strings.Count(ways, "ask") - c.refused; x.Candidates[0].Out() || x.Candidates[0].Tries != 1+strings.Count(ways, "ask") || x.Extra() != max(0, extra) {
+				if extra := strings.Count(ways, "ask") - c.refused; x.Candidates[0].Unusable() || x.Candidates[0].Tries != 1+strings.Count(ways, "ask") || x.Extra() != max(0, extra) {
 					t.Errorf("%+v, extra %d", x.Candidates[0], x.Extra())
 				}
 				if o := g.health.places[1].outcomes[0]; o.Failure != nil {

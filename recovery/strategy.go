@@ -2,8 +2,8 @@ package recovery
 
 import "time"
 
-// Strategy is one way to try again. Propose is pure: from a situation and a failure it describes the next attempt,
-// without I/O or sleep. False means that the strategy cannot help.
+// Strategy is one way to retry. Propose describes the next attempt after a failure; false means that the strategy cannot
+// help. It is pure: it makes no I/O and does not sleep.
 type Strategy interface {
 	Name() string
 	Propose(s *Situation, f *Failure) (Action, bool)
@@ -14,25 +14,25 @@ type Action struct {
 	Strategy string
 	Target   int           // index into the exchange's candidates
 	Wait     time.Duration // before the attempt
-	Stated   bool          // the upstream said how long to wait
+	Stated   bool          // the upstream stated the wait
 	Resend   bool          // a blind resend of the same bytes to the same target
 	Edits    []Edit        // for that candidate, from now on
 	Once     bool          // Edits concern how this request combines its fields: nothing about the target is learned
 	Plain    bool          // no edits: the target refused an edited request
 	Resume   *Resume
-	Fit      bool   // the history is shortened first; if it cannot be, the next strategy is asked
+	Fit      bool   // the engine shortens the history first; if it cannot, it asks the next strategy
 	Note     string // ephemeral text for the model, in this attempt only
 	Tool     string // the tool that the model must call; ToolNone forbids any
 	Output   int    // limit of the output in tokens, in this attempt only; 0 for no change
 	Reask    bool   // the attempt follows a flawed answer
-	carried  bool   // Note, Tool and Explain come from the attempt before
+	carried  bool   // Note, Tool and Explain are copied from the attempt before
 	Explain  bool   // the attempt asks the model to explain the failure; the answer is marked as the gateway's
 }
 
 // ToolNone is the Action.Tool that forbids calls.
 const ToolNone = "\x00none"
 
-// Situation is what strategies can read. They must not change it.
+// Situation is the input of strategies. They must not change it.
 type Situation struct {
 	Exchange *Exchange
 	Config   *Config
@@ -53,14 +53,14 @@ func (s *Situation) Current(f *Failure) int {
 	return 0
 }
 
-// Next returns the best available candidate other than the current one for which ok returns true (nil accepts all).
-// After a failure of the target, another upstream or model goes before another key of the same.
+// Next returns the best available candidate other than the current one for which ok returns true (nil accepts all). After
+// a failure of the target, another upstream or model is preferred to another key of the same one.
 func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
 	x := s.Exchange
 	second := -1
 	for i := range x.Candidates {
 		c := &x.Candidates[i]
-		if c.Target == f.Target || c.Out() || c.Silent || c.Tries > 1 || (ok != nil && !ok(c)) {
+		if c.Target == f.Target || c.Unusable() || c.Silent || c.Tries > 1 || (ok != nil && !ok(c)) {
 			continue
 		}
 		if !s.Health.Check(c.Target).Ready {
@@ -78,8 +78,8 @@ func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
 	return second, second >= 0
 }
 
-// Backoff returns the wait before resend n, counted from 0: random in the upper quarter of a bound that doubles, so
-// that each wait is at least 1.5 times the one before. With more jitter, waits might not grow.
+// Backoff returns the wait before resend n, counted from 0: a random value in the upper quarter of a bound that doubles
+// each time. So each wait is at least 1.5 times the one before, until BackoffMax is reached.
 func (s *Situation) Backoff(n int) time.Duration {
 	d := s.Config.BackoffMin
 	for ; n > 0 && d < s.Config.BackoffMax; n-- {

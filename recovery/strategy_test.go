@@ -102,8 +102,8 @@ func TestWeighed(t *testing.T) {
 func TestExchange(t *testing.T) {
 	for _, c := range []struct{ excluded, small bool }{{false, false}, {true, false}, {false, true}} {
 		choice := recovery.Choice{Excluded: c.excluded, Small: c.small}
-		if choice.Out() != (c.excluded || c.small) {
-			t.Errorf("%+v: %t", c, choice.Out())
+		if choice.Unusable() != (c.excluded || c.small) {
+			t.Errorf("%+v: %t", c, choice.Unusable())
 		}
 	}
 	bubble(t, func(t *testing.T) {

@@ -28,7 +28,7 @@ func (s Switch) Check() error {
 	case s.Name == "" || len(s.Name) > 300:
 		return errors.New("name: must have 1 to 300 bytes")
 	case s.Mode == ModeDisabled && s.Of != "upstream" && s.Of != "target":
-		return errors.New("mode: only an upstream or a target can be disabled; of others the mode can be off, observe or annotate")
+		return errors.New("mode: only an upstream or a target can be disabled; the mode of a model or key can be off, observe or annotate")
 	case s.Mode != ModeDisabled && (!known || s.Mode == ModeAct):
 		return errors.New("mode: must be disabled, off, observe or annotate")
 	}

@@ -31,10 +31,10 @@ type Mark struct {
 	Kind     MarkKind  `json:"kind"`
 	Item     string    `json:"item"` // name, by which it can be cleared alone; marks with equal names are cleared together
 	Detail   string    `json:"detail,omitempty"`
-	Evidence string    `json:"evidence,omitempty"` // what showed it
-	Request  string    `json:"request,omitempty"`  // id of the request that showed it
-	Since    time.Time `json:"since,omitzero"`     // when it was first shown, or last confirmed
-	Until    time.Time `json:"until,omitzero"`     // zero: until something else is seen, or the process ends
+	Evidence string    `json:"evidence,omitempty"` // the observation behind it
+	Request  string    `json:"request,omitempty"`  // id of the request with that observation
+	Since    time.Time `json:"since,omitzero"`     // when it was first observed, or last confirmed
+	Until    time.Time `json:"until,omitzero"`     // zero: until something else is observed, or the process ends
 }
 
 // MarkKind is the kind of a Mark.
@@ -52,8 +52,7 @@ const (
 	MarkPace     MarkKind = "pace"      // the target's time to its first token
 )
 
-// Prefill says how an upstream continues an answer whose beginning is given
-// as the last message.
+// Prefill is the way in which an upstream continues an answer whose beginning is the request's last message.
 type Prefill string
 
 // The ways of prefill.
@@ -71,8 +70,8 @@ type Candidate struct {
 	Rank     int     // 0 is preferred; candidates of equal rank share requests by weight
 	Weight   float64 // share within the rank
 	Window   int     // context window in tokens, 0 when unknown
-	Prefill  Prefill //
+	Prefill  Prefill
 	Local    bool    // on this machine or network: slow first tokens are normal
 	Client   bool    // spends the client's own credential
-	Fallback []Class // classes beyond availability whose failures may move here from an earlier target; nil for the first rank
+	Fallback []Class // besides outages and limits, classes whose failures may move here from an earlier target; nil for the first entry
 }

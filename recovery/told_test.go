@@ -40,7 +40,7 @@ func told(g *rig, x *recovery.Exchange, f *recovery.Failure) string {
 		}
 		b.WriteString("\n")
 	}
-	t, answer, beyond := x.Settled()
+	t, answer, beyond := x.Totals()
 	fmt.Fprintf(&b, "asked %s, did %v, extra %d, %s used %d, beyond %d", g.asked(), x.Actions(), x.Extra(), t.Upstream, answer.Input, beyond.Input)
 	if f != nil {
 		fmt.Fprintf(&b, ", failed by %s of attempt %d with %s %d, released %d", f.Target.Upstream, f.Attempt, f.Class(), f.Response.Status, f.Released)

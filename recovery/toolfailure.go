@@ -8,7 +8,7 @@ type Category string
 // The categories. CategoryNone means success, or a failure of another kind.
 const (
 	CategoryNone     Category = "none"
-	CommandNotFound  Category = "command_not_found" // the shell, or the system, has no such program
+	CommandNotFound  Category = "command_not_found" // the shell or the system has no such program
 	ToolNotFound     Category = "tool_not_found"    // the agent has no such tool
 	PermissionDenied Category = "permission_denied" // the system refuses access; not a person's or a policy's refusal
 	ToolTimeout      Category = "timeout"
@@ -54,8 +54,8 @@ type ToolFailure struct {
 	Fingerprint uint64
 }
 
-// EditFailed names the chain for edits that an editor did not apply, the most common failure of coding agents. Its
-// category is invalid_arguments, but other steps help than with other arguments.
+// EditFailed is the name of the chain for edits that an editor did not apply, the most common failure of coding agents.
+// Their category is invalid_arguments, but other steps help than for other wrong arguments.
 const EditFailed = "edit_failed"
 
 // Chain returns the name of the failure's recovery chain: its category, or [EditFailed].
@@ -66,16 +66,16 @@ func (f *ToolFailure) Chain() string {
 	return string(f.Category)
 }
 
-// Turn describes the model's last turn if its tools failed, or if it waited once more for the same thing. Otherwise it
-// is the zero Turn.
+// Turn describes the model's last turn if its tools failed, or if it waited again for the same thing. Otherwise it is the
+// zero Turn.
 type Turn struct {
-	// Slot identifies the model's last turn: equal if a client sends the same again.
+	// Slot identifies the model's last turn. It is the same if a client repeats the request.
 	Slot string
 	// Failure is the turn's failure; nil if any of its tools succeeded, or none
 	// failed.
 	Failure *ToolFailure
-	// Waits is set if the turn only waited, or asked for the state of something that runs by itself. Then Failure is
-	// nil.
+	// Waits is set if the turn only waited, or asked for the state of something that runs in the background. Then Failure
+	// is nil.
 	Waits bool
 	// Key is a hash of the turn's calls and results without meaningless parts (pauses, attempt numbers, times,
 	// addresses): equal keys mean that nothing changed from one turn to the next.
@@ -90,11 +90,10 @@ type Turn struct {
 	// Streak counts the turns with this Key in a row, this one included. Seen counts the turns of the whole history
 	// that failed with the same Fingerprint.
 	Streak, Seen int
-	// Untold is set if the same happened three times or more, but the gateway gave no firm note at an earlier turn of
-	// the row.
+	// Untold is set if the same happened three times or more in a row, but the gateway gave no firm note at an earlier one
+	// of these turns.
 	Untold bool
-	// Waited is how long the session has waited for the same thing, if that is long enough for
-	// a note.
+	// Waited is how long the session has waited for the same thing; 0 if that is too short for a note.
 	Waited time.Duration
 	// Allowed is how often the person's last message asks for what the turn did, 0 if it names no
 	// number.

@@ -53,13 +53,13 @@ func (a *Answer) pause(ctx context.Context) *recovery.Pause {
 	p := &recovery.Pause{Sent: sent}
 	p.Context, a.rescue = context.WithCancel(ctx)
 	over := make(chan struct{})
-	a.rescued, p.Over = over, func() { close(over) }
+	a.rescued, p.Done = over, func() { close(over) }
 	p.Refused = func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.refused = a.rescued == over
 	}
-	p.Take = func() bool {
+	p.Replace = func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.rescued != over || a.taken {

@@ -87,9 +87,9 @@ func looked(ctx context.Context, a *Answer, stalled rescuer) *Broken {
 		p, again := a.Paused(ctx)
 		if p != nil {
 			if stalled != nil {
-				stalled(p.Context, p.Sent, p.Take)
+				stalled(p.Context, p.Sent, p.Replace)
 			}
-			p.Over()
+			p.Done()
 		}
 		if again > 0 {
 			timer.Reset(again)
@@ -259,7 +259,7 @@ func TestStallRefused(t *testing.T) {
 						if refused++; refused == 1 {
 							p.Refused()
 						}
-						p.Over()
+						p.Done()
 					}
 					if again > 0 {
 						timer.Reset(again)

@@ -59,7 +59,7 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	}
 	loop := x.Repetition()
 	nothing := x.Ladder.Failure == nil && loop == nil && x.Plan == nil && x.Turn.Waited == 0
-	if nothing || loop == nil && x.Spoken() || x.Side != nil && x.Side() {
+	if nothing || loop == nil && x.PersonSpokeLast() || x.Side != nil && x.Side() {
 		return nil
 	}
 	text, advice := s.Note(x)

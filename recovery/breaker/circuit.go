@@ -126,7 +126,7 @@ func (s *Set) book(ticket recovery.Ticket, e *target, o recovery.Outcome, failed
 	if p == nil {
 		return events
 	}
-	switch what, length := p.judge(&s.cfg, p.opening, ticket.Own, failed, now); what {
+	switch what, length := p.judge(&s.cfg, p.opening, ticket.ClientProbe, failed, now); what {
 	case opens:
 		events = append(events, p.opens(ticket, o.Failure, now, length)...)
 	case closes:

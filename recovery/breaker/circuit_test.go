@@ -87,7 +87,7 @@ func TestPersonalCloses(t *testing.T) {
 		time.Sleep(cfg.Open)
 		for range cfg.Successes {
 			probe, st := a.Begin(target, time.Now(), false, false)
-			if _, second := a.Begin(target, time.Now(), false, false); !st.Ready || !probe.Own || probe.Probe || second.Ready {
+			if _, second := a.Begin(target, time.Now(), false, false); !st.Ready || !probe.ClientProbe || probe.Probe || second.Ready {
 				t.Fatalf("a probe: %+v, %+v; a second one: %+v", probe, st, second)
 			}
 			other, st := b.Begin(target, time.Now(), false, false)

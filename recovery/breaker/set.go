@@ -213,7 +213,7 @@ func (s *Set) begin(t recovery.Target, client string, now time.Time, resend, for
 		}
 	}
 	if p != nil && p.open {
-		ticket.Own = true
+		ticket.ClientProbe = true
 		p.probes++
 	}
 	if resend {
@@ -243,7 +243,7 @@ func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
 	if ticket.Probe {
 		e.probes = max(0, e.probes-1)
 	}
-	if p := e.clients[ticket.Client]; p != nil && ticket.Own {
+	if p := e.clients[ticket.Client]; p != nil && ticket.ClientProbe {
 		p.probes = max(0, p.probes-1)
 	}
 	counts := o.Failure != nil && o.Failure.Spec != nil && o.Failure.Spec.Counts

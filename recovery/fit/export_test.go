@@ -39,7 +39,7 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) { f.of(x).Commit(ctx) }
 
 func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usage) {
-	f.of(x).Settle(c, u)
+	f.of(x).Learn(c, u)
 }
 
 // Flush waits until what was settled is stored.

@@ -60,8 +60,8 @@ func (d *draft) Commit(ctx context.Context) {
 	}
 }
 
-// Settle implements recovery.Fitting.
-func (d *draft) Settle(c *recovery.Choice, u recovery.Usage) {
+// Learn implements recovery.Fitting.
+func (d *draft) Learn(c *recovery.Choice, u recovery.Usage) {
 	f, x := d.fitter, d.x
 	if x.Session == "" {
 		return

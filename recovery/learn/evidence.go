@@ -79,8 +79,8 @@ func (p *Pace) Silence(t recovery.Target) (n int, several bool) {
 	return 0, false
 }
 
-// Heard implements recovery.Pace.
-func (p *Pace) Heard(t recovery.Target) {
+// ResetSilence implements recovery.Pace.
+func (p *Pace) ResetSilence(t recovery.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.silent, t.Keyless())

@@ -222,8 +222,8 @@ func (r *ring) add(d time.Duration) {
 	r.n = min(r.n+1, len(r.d))
 }
 
-// Flowed implements recovery.Pace.
-func (p *Pace) Flowed(t recovery.Target, pause time.Duration) {
+// ObservePause implements recovery.Pace.
+func (p *Pace) ObservePause(t recovery.Target, pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	entry(p.pauses, t.Keyless()).add(pause)

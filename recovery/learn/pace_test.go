@@ -372,7 +372,7 @@ func TestSilence(t *testing.T) {
 		if n, several := p.Silence(target); n != 3 || !several {
 			t.Errorf("%d, several %v", n, several)
 		}
-		p.Heard(other)
+		p.ResetSilence(other)
 		if n, _ := p.Silence(target); n != 0 {
 			t.Errorf("%d after it was heard", n)
 		}
@@ -389,21 +389,21 @@ func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := newPace(t)
 		for i := range 19 {
-			p.Flowed(target, time.Duration(i)*time.Millisecond)
+			p.ObservePause(target, time.Duration(i)*time.Millisecond)
 		}
 		if got := p.Idle(target); got != 0 {
 			t.Errorf("%v with too few answers", got)
 		}
-		p.Flowed(target, time.Second)
+		p.ObservePause(target, time.Second)
 		if got := p.Idle(target); got != 8*time.Second {
 			t.Errorf("%v where it flows", got)
 		}
-		p.Flowed(target, 4*time.Second)
+		p.ObservePause(target, 4*time.Second)
 		if got := p.Idle(target); got != 12*time.Second {
 			t.Errorf("%v where it paused for 4 s", got)
 		}
 		for range 64 {
-			p.Flowed(target, time.Second)
+			p.ObservePause(target, time.Second)
 		}
 		if got := p.Idle(target); got != 8*time.Second {
 			t.Errorf("%v long after that pause", got)

@@ -40,7 +40,7 @@ func troubleOf(x *recovery.Exchange) (t trouble, ok bool) {
 		t.count = max(t.count, t.loop.Count)
 	}
 	// If an agent calls no tools, a user message is its program's prompt to go on.
-	if len(x.Results) > 0 && x.Spoken() || x.Refused() {
+	if len(x.Results) > 0 && x.PersonSpokeLast() || x.Refused() {
 		return t, false
 	}
 	return t, x.Side == nil || !x.Side()

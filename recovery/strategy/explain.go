@@ -31,7 +31,7 @@ func (Explain) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Act
 		return recovery.Action{}, false // the client has begun the answer: an explanation would not fit behind that
 	}
 	i := s.Current(f)
-	if x.Candidates[i].Out() {
+	if x.Candidates[i].Unusable() {
 		return recovery.Action{}, false
 	}
 	note := "[gateway note, not from the user] The model provider refused the last step of this conversation, and trying again does not help.\n" +

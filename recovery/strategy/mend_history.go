@@ -103,7 +103,7 @@ func (MendHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery
 func mended(s *recovery.Situation, f *recovery.Failure, ed recovery.Edit) (recovery.Action, bool) {
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
-	if c.Had(func(done recovery.Edit) bool { return done == ed }) || c.Out() || s.Changes != nil && !s.Changes(i, ed) {
+	if c.Had(func(done recovery.Edit) bool { return done == ed }) || c.Unusable() || s.Changes != nil && !s.Changes(i, ed) {
 		return recovery.Action{}, false
 	}
 	return recovery.Action{Target: i, Edits: []recovery.Edit{ed}}, true

@@ -31,7 +31,7 @@ func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Actio
 			i = other
 		}
 	}
-	if x.Candidates[i].Out() {
+	if x.Candidates[i].Unusable() {
 		return recovery.Action{}, false
 	}
 	a := recovery.Action{Target: i, Reask: true}

@@ -18,7 +18,7 @@ func (Resend) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Acti
 		return recovery.Action{}, false
 	}
 	if _, ok := s.Next(f, nil); ok {
-		if c.Tries > 1 || c.Silent || c.Out() || f.Stranger {
+		if c.Tries > 1 || c.Silent || c.Unusable() || f.NeverAnswered {
 			return recovery.Action{}, false
 		}
 	} else if i = rarest(s, i); i < 0 {
@@ -34,7 +34,7 @@ func rarest(s *recovery.Situation, current int) int {
 	best := -1
 	better := func(i int) bool {
 		c := &s.Exchange.Candidates[i]
-		return !c.Out() && (best < 0 || c.Tries < s.Exchange.Candidates[best].Tries)
+		return !c.Unusable() && (best < 0 || c.Tries < s.Exchange.Candidates[best].Tries)
 	}
 	if better(current) {
 		best = current

@@ -27,7 +27,7 @@ func (Resume) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Acti
 	var fresh, tried, last []int // who stopped, or failed to continue, is asked when nobody else can be
 	for i := range x.Candidates {
 		c := &x.Candidates[i]
-		if c.Out() || i != current && !s.Health.Check(c.Target).Ready {
+		if c.Unusable() || i != current && !s.Health.Check(c.Target).Ready {
 			continue
 		}
 		switch last = append(last, i); {
@@ -45,7 +45,7 @@ func (Resume) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Acti
 			for _, i := range list {
 				c := &x.Candidates[i]
 				resume := continued(x, c, f, way, n == 2)
-				if resume == nil || slices.Contains(c.Useless, way) {
+				if resume == nil || slices.Contains(c.FailedWays, way) {
 					continue
 				}
 				a := recovery.Action{Target: i, Resume: resume}

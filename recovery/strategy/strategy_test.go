@@ -384,7 +384,7 @@ func TestAdaptParameter(t *testing.T) {
 
 // useless are ways that were of no use at a candidate, which was tried.
 func useless(ways ...recovery.Way) func(*recovery.Choice) {
-	return func(c *recovery.Choice) { c.Resumed, c.Useless = true, ways }
+	return func(c *recovery.Choice) { c.Resumed, c.FailedWays = true, ways }
 }
 
 func TestResume(t *testing.T) {
@@ -406,13 +406,13 @@ func TestResume(t *testing.T) {
 		want int
 		way  recovery.Way
 		wait bool
-		f    recovery.Breach
+		f    recovery.Break
 		only []recovery.Way
 		less int // of the budget
 	}{
-		{name: "nothing shown", list: list(choice("a", prefills)), want: -1, f: recovery.Breach{Released: recovery.ReleasedNothing}},
-		{name: "reasoning shown", list: list(choice("a", prefills)), want: -1, f: recovery.Breach{Released: recovery.ReleasedReasoning}},
-		{name: "a call shown", list: list(choice("a", prefills)), want: -1, f: recovery.Breach{Released: recovery.ReleasedCall}},
+		{name: "nothing shown", list: list(choice("a", prefills)), want: -1, f: recovery.Break{Released: recovery.ReleasedNothing}},
+		{name: "reasoning shown", list: list(choice("a", prefills)), want: -1, f: recovery.Break{Released: recovery.ReleasedReasoning}},
+		{name: "a call shown", list: list(choice("a", prefills)), want: -1, f: recovery.Break{Released: recovery.ReleasedCall}},
 		{name: "text unknown", sent: "-", list: list(choice("a", prefills)), want: -1},
 		{name: "budget", list: list(choice("a", prefills)), want: -1, less: 2},
 		{name: "spent on what was no continuation", list: list(choice("a", prefills)), want: 0, way: prefill, less: 1},
@@ -430,9 +430,9 @@ func TestResume(t *testing.T) {
 		{name: "a replay by another model", body: fixed, list: list(choice("a", useless(replay, ask)),
 			choice("b", func(c *recovery.Choice) { c.Model = "other" })), want: 1, way: ask},
 
-		{name: "stalled", list: list(choice("a", prefills), choice("b")), want: 1, way: ask, f: recovery.Breach{Stalled: true}},
-		{name: "stalled, nobody else", list: list(choice("a")), want: 0, way: ask, f: recovery.Breach{Stalled: true}},
-		{name: "stalled, the other is down", list: list(choice("a"), choice("b")), down: down{"b": true}, want: 0, way: ask, f: recovery.Breach{Stalled: true}},
+		{name: "stalled", list: list(choice("a", prefills), choice("b")), want: 1, way: ask, f: recovery.Break{Stalled: true}},
+		{name: "stalled, nobody else", list: list(choice("a")), want: 0, way: ask, f: recovery.Break{Stalled: true}},
+		{name: "stalled, the other is down", list: list(choice("a"), choice("b")), down: down{"b": true}, want: 0, way: ask, f: recovery.Break{Stalled: true}},
 		{name: "cut again", list: list(choice("a", prefills, resumed), choice("b")), want: 1, way: ask},
 		{name: "cut again, the other was silent", list: list(choice("a", resumed), choice("b", silent)), want: 1, way: ask},
 		{name: "cut again, nobody else", list: list(choice("a", resumed)), want: 0, way: ask, wait: true},

@@ -64,7 +64,7 @@ func soonest(s *recovery.Situation, current int, wait time.Duration) (int, time.
 	first := current
 	for i := range s.Exchange.Candidates {
 		c := &s.Exchange.Candidates[i]
-		if i == current || c.Out() || c.Silent {
+		if i == current || c.Unusable() || c.Silent {
 			continue
 		}
 		if st := s.Health.Check(c.Target); st.Cooling && st.Until.Sub(s.Now) < wait {
