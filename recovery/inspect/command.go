@@ -9,22 +9,22 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// underOwnName reports whether a line begins with the name of the shell or of a program of the command, as messages on
-// standard error do: "svn: …", "/bin/sh: …".
-func (v *view) underOwnName(line string) bool {
+// hasProgramPrefix reports whether a line begins with the name of a shell or of a program of the command, as
+// messages on standard error do: "svn: …", "/bin/sh: …".
+func (v *view) hasProgramPrefix(line string) bool {
 	name, _, ok := strings.Cut(line, ": ")
 	return ok && (shellName.MatchString(name) || slices.Contains(v.call.Command().Programs, path.Base(name)))
 }
 
-// onlyReads reports whether all that the command runs are reading programs.
+// onlyReads reports whether the command runs only reading programs.
 func (v *view) onlyReads() bool {
 	programs := v.call.Command().Programs
 	return len(programs) > 0 && !slices.ContainsFunc(programs, func(p string) bool { return !v.rules.words["readers"][p] })
 }
 
-// prints reports whether the command prints what it reads: a program of it that
-// does, other than behind a pipe, where it filters what the one before it says, or
-// a loop, whatever that runs. Programs in but are no such.
+// prints reports whether the command may print what it reads: one of its programs does, or it has a loop, which
+// may run anything. Programs behind a pipe do not count, because they filter the output of another program, nor
+// do programs in but.
 func (v *view) prints(but []string) bool {
 	c := v.call.Command()
 	for i, p := range c.Programs {
@@ -45,19 +45,19 @@ func (v *view) prints(but []string) bool {
 	return c.Compound
 }
 
-// "No such file or directory" is what the system says of a program, too. The command
-// line tells which it was: a name that it runs is a program's.
+// "No such file or directory" may also be about a program. The command line decides: a name that it runs is a
+// program's.
 
-// bareMissing is such a message about a word without slash and dot, by find, which
-// runs what stands behind -exec, or by a program that says only that something failed.
+// bareMissing matches such a message about a word without slash and dot, from find (which runs the program after
+// -exec) or from a program that only says that something failed.
 var bareMissing = recovery.NewPattern(`^(?:find: ['"‘]?([\w+-]{1,60})['"’]?|['"‘\x60]?([\w+-]{1,60})['"’\x60]? failed|` +
 	`(?:[\w./+-]{1,60}: ){1,3}['"‘\x60]?([\w+-]{1,60})['"’\x60]?): No such file or directory\b`)
 
-// folderName are names that folders have by custom, and no program.
+// folderName matches common names of folders, which are not programs.
 var folderName = recovery.NewPattern(`^(?:build|dist|out|output|src|lib|libs|bin|docs?|tests?|specs?|target|tmp|temp|data|logs?|config|conf|` +
 	`etc|assets|public|static|vendor|node_modules|packages|apps|scripts|tools|examples|include|cache|backups?|reports|coverage|migrations|templates|images)$`)
 
-// runsProgram settles a finding of a missing file whose name may be a program's.
+// runsProgram decides whether a missing file is a missing program.
 func (v *view) runsProgram(f finding) finding {
 	if f.category != recovery.FileNotFound {
 		return f
@@ -75,8 +75,8 @@ func (v *view) runsProgram(f finding) finding {
 	return f
 }
 
-// runs reports whether the call's command runs a program of that name: itself, by
-// one that runs another, or in code that it is given.
+// runs reports whether the command runs the program: directly, through another program, or in code that it
+// passes.
 func (v *view) runs(name string) bool {
 	for _, i := range trajectory.Invocations(v.call.Line()) {
 		if i.Words[0] == name || i.Runs() == name {

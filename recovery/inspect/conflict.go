@@ -7,12 +7,12 @@ import (
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// An output often holds evidence of two categories: a flag whose value did not
-// parse, a file that could not be opened for want of a permission. A known relation
-// tells which of them names the failure; without one nobody is told.
+// An output often has evidence of two categories: a flag whose value did not parse, a file that could not be
+// opened for lack of permission. A known relation decides which of them names the failure. Without one, the
+// confidence stays too low for a note.
 
-// outranks are known relations: of a failure that shows both, the category before
-// the colon is the cause, or the narrower name.
+// outranks lists the known relations: if a failure shows both, the category before the colon is the cause, or
+// the more specific name.
 var outranks = map[recovery.Category][]recovery.Category{
 	recovery.ToolNotFound:     {recovery.InvalidArguments, recovery.CommandNotFound, recovery.FileNotFound},
 	recovery.DiskFull:         {recovery.FileNotFound, recovery.NetworkError, recovery.ToolRateLimited, recovery.PermissionDenied, recovery.ToolTimeout, recovery.InvalidArguments, recovery.SyntaxError},
@@ -24,15 +24,15 @@ var outranks = map[recovery.Category][]recovery.Category{
 }
 
 var (
-	// reasonless says that a file could not be had, but not why.
+	// reasonless matches an error about a file that gives no reason.
 	reasonless = recovery.NewPattern(`(?i)\b(?:could not|couldn't|cannot|can't|unable to|failed to) (?:open|read|load|access|find)\b`)
 	reason     = recovery.NewPattern(`(?i)no such|not found|not exist|n't exist|\bENOENT\b|os error 2|errno 2\b`)
-	// ofOption names an option whose value did not parse.
+	// ofOption matches the name of an option whose value did not parse.
 	ofOption = recovery.NewPattern(`(?i)\b(?:flag|option|argument|parameter):? ['"‘\x60]?-{1,2}\w|['"‘\x60]?--?[a-z][\w-]*(?:=\S*)?['"’\x60]? (?:flag|option|argument)\b`)
 )
 
-// prefers reports whether evidence of category a, on the line, names a failure
-// better than evidence of b on the same one.
+// prefers reports whether evidence of category a names the failure on the line better than evidence of category
+// b.
 func prefers(a, b recovery.Category, line string) bool {
 	if a == recovery.SyntaxError && b == recovery.InvalidArguments || a == recovery.InvalidArguments && b == recovery.SyntaxError {
 		return ofOption.MatchString(line) == (a == recovery.InvalidArguments)
@@ -97,8 +97,8 @@ func (v *view) bestOnLine(best *rule.Rule, guessed bool, text string) (better *r
 	}
 }
 
-// findingOf makes a finding of a rule whose line decides alone. It has that confidence unless
-// another rule on the line speaks for another category.
+// findingOf returns the finding of a rule whose line alone decides. It has the given confidence unless another
+// rule matches the line for another category.
 func (v *view) findingOf(r *rule.Rule, text string, confidence float64) finding {
 	better, sure := v.bestOnLine(r, r.Sure == guess, text)
 	if !sure {
@@ -108,15 +108,13 @@ func (v *view) findingOf(r *rule.Rule, text string, confidence float64) finding 
 }
 
 var (
-	// missingName is an exception that says which name was not there: a word without slash
-	// and dot, a program's as much as a file's.
+	// missingName matches an exception that names what is missing, by a word without slash and dot: a program or a file.
 	missingName = recovery.NewPattern(`(?:(?:\[Errno 2\] |FileNotFound\w*: |^)No such file or directory: |` +
 		`Errno::ENOENT\b.*No such file or directory - |os error 2\): )['"]?[\w+-]+['"]?$|No such file or directory - [\w+-]+ \(Errno::ENOENT\)$`)
 	fileVerb = recovery.NewPattern(`(?i)\b(?:open|read|write|stat|listdir|scandir|chdir|unlink|remove|rmdir|rename|load|rb_sysopen|rb_file|dir_\w+)\b`)
 )
 
-// programOrFile reports that a missing name in an exception without its frames may
-// be a program that was to be run.
+// programOrFile reports whether a missing name in an exception without stack frames may be a program's.
 func programOrFile(line, frames string) bool {
 	return missingName.MatchString(line) && !strings.Contains(frames, `  File "`) && !fileVerb.MatchString(line)
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// minCounter is the number of turns that is a counter: a few misses are work.
+// minCounter is the number of turns from which a rising number is a loop: fewer misses are normal work.
 const minCounter = 4
 
-// Bounds of texts in bytes: one that says in words that there is nothing, and one
-// that says no more than that something was done, by a tool or by one that reads.
+// Limits of texts, in bytes: a text that says that there is nothing, and a text that only acknowledges
+// something.
 const (
 	maxPlain   = 300
 	maxReceipt = 160
 )
 
-// counter is the same call with nothing but a higher number each time, where what
-// comes back says the same or nothing: pages behind the last one, ids that are not there.
+// counter finds the same call with only a higher number each time, while the results say the same or nothing:
+// pages after the last one, ids that do not exist.
 func (h *history) counter(first int) []recovery.Loop {
 	n := len(h.turns) - 1
 	k := n
@@ -31,16 +31,16 @@ func (h *history) counter(first int) []recovery.Loop {
 		return nil
 	}
 	s := &h.turns[n].steps[0]
-	if h.waiting(n) && !s.made.Idles() {
+	if h.waiting(n) && !s.call.Idles() {
 		return nil
 	}
 	l := h.loop(recovery.LoopCounter, n-k+1, k, n)
 	l.New = l.Count == minCounter
-	l.Fingerprint = trajectory.Hash(string(l.Kind), s.Tool, unnumbered(s.made.Canonical()))
+	l.Fingerprint = trajectory.Hash(string(l.Kind), s.Tool, unnumbered(s.call.Canonical()))
 	return []recovery.Loop{l}
 }
 
-// rephrasing is a search that finds nothing, made again with mostly the same words.
+// rephrasing finds a search without hits that is repeated with mostly the same words.
 func (h *history) rephrasing(first int) []recovery.Loop {
 	n := len(h.turns) - 1
 	k := n
@@ -56,8 +56,8 @@ func (h *history) rephrasing(first int) []recovery.Loop {
 	return []recovery.Loop{l}
 }
 
-// rephrases reports whether turn k is the one call of turn j with its words in another
-// order, or one or two more or less, and both found nothing.
+// rephrases reports whether turn k repeats the single call of turn j with its words in another order, or with
+// one or two words more or less, and both found nothing.
 func (h *history) rephrases(j, k int) bool {
 	a, b := h.load(j).steps, h.load(k).steps
 	if len(a) != 1 || len(b) != 1 || a[0].Tool != b[0].Tool {
@@ -71,10 +71,10 @@ func (h *history) rephrases(j, k int) bool {
 		return false
 	}
 	nothing := func(turn int, s *step) bool { return h.summary(turn).steps[0].nothing || s.saysNothing() }
-	return (a[0].made.Reads() || a[0].looksUp()) && nothing(j, &a[0]) && nothing(k, &b[0])
+	return (a[0].call.Reads() || a[0].looksUp()) && nothing(j, &a[0]) && nothing(k, &b[0])
 }
 
-// tokens are the words and numbers of a short text.
+// tokens returns the words and numbers of a short text.
 func tokens(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s[:min(len(s), maxPlain)]), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
@@ -84,21 +84,19 @@ func (s *step) looksUp() bool {
 	return slices.ContainsFunc(trajectory.NameWords(s.Tool), func(w string) bool { return w == "search" || w == "find" || w == "query" || w == "lookup" })
 }
 
-// counts reports whether turn k is the one call of turn j, with a higher number
-// and an outcome that is no other.
+// counts reports whether turn k repeats the single call of turn j with a higher number and an equivalent result.
 func (h *history) counts(j, k int) bool {
 	a, b := h.load(j).steps, h.load(k).steps
 	if len(a) != 1 || len(b) != 1 || a[0].Tool != b[0].Tool {
 		return false
 	}
-	g, ok := h.rules.growthOf(a[0].made.Canonical(), b[0].made.Canonical())
+	g, ok := h.rules.growthOf(a[0].call.Canonical(), b[0].call.Canonical())
 	return ok && b[0].addsNothing(&a[0], &g)
 }
 
-// addsNothing reports whether the second of two calls, between which something
-// grew, brought no more than the first: the same failure of a known kind, a text
-// that says that there is nothing, or, where the number says which part or how
-// much of one thing is read, the same text.
+// addsNothing reports whether the second of two calls, between which a number grew, brought no more than the
+// first: the same failure of a known category, a text that says that there is nothing, or, if the number selects
+// a part or an amount of one thing, the same text.
 func (s *step) addsNothing(first *step, g *growth) bool {
 	f, e := first.judge(), s.judge()
 	if f.Failed != e.Failed || f.Category != e.Category {
@@ -114,16 +112,17 @@ func (s *step) addsNothing(first *step, g *growth) bool {
 	return *x == *y && s.answers(g)
 }
 
-// answers reports whether the result of a call for a part of something is that part, and not only a receipt.
+// answers reports whether the result of a call for a part of something is that part, and not only an
+// acknowledgement.
 func (s *step) answers(g *growth) bool {
 	size := len(s.essence().text)
-	if s.made.Reads() {
+	if s.call.Reads() {
 		return g.part() && (size == 0 || size >= maxGesture)
 	}
 	return g.pages() && size > maxReceipt
 }
 
-// saysNothing reports whether the result says in words that there is nothing.
+// saysNothing reports whether the result says that there is nothing.
 func (s *step) saysNothing() bool {
 	text := s.essence().text
 	if len(text) > maxPlain {
@@ -136,15 +135,15 @@ func (s *step) saysNothing() bool {
 // emptyValue reports whether the call read an empty value, or only waited.
 func (s *step) emptyValue(g *growth) bool {
 	text := s.essence().text
-	if s.made.Idles() {
+	if s.call.Idles() {
 		return true
 	}
-	if text == "" || !s.history.rules.trivial(text) || s.made.Writes() || s.history.rules.namesTrouble(text) {
+	if text == "" || !s.history.rules.trivial(text) || s.call.Writes() || s.history.rules.namesTrouble(text) {
 		return false
 	}
-	// A thing that is read by its number may have an empty list among else.
+	// an object that is read by its number may have an empty list among other fields
 	thing := text[0] == '{' && strings.Count(text, ":") > 1
-	return (text == "null" || text[0] == '[' || text[0] == '{') && (g.pages() || s.made.Reads() && !thing)
+	return (text == "null" || text[0] == '[' || text[0] == '{') && (g.pages() || s.call.Reads() && !thing)
 }
 
 // namesTrouble reports whether a text names something unwanted, whose absence is a success.

@@ -8,10 +8,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// fewLines is up to how many lines a reading tool's own error has.
+// fewLines limits the lines of a reading tool's own error.
 const fewLines = 6
 
-// hintLines is how many lines at the beginning may be hints.
+// hintLines limits how many lines at the beginning may be hints.
 const hintLines = 3
 
 // judgeData looks for a reading tool's own error: the result is short and begins with it.
@@ -35,7 +35,7 @@ func (v *view) judgeData() finding {
 		if !ok || len(programs) == 0 {
 			continue
 		}
-		program = strings.ToLower(strings.TrimRight(program, " ")) // PowerShell sets a blank before the colon
+		program = strings.ToLower(strings.TrimRight(program, " ")) // PowerShell puts a space before the colon
 		bySelf := (program == "fatal" || program == "error") && !slices.ContainsFunc(programs, notGit)
 		if !bySelf && !shellName.MatchString(program) && !slices.Contains(programs, program) {
 			continue
@@ -60,7 +60,7 @@ func (v *view) judgeData() finding {
 		return finding{rule: "data"}
 	}
 	for i := 1; i < min(len(v.lines), hintLines); i++ {
-		if v.is(i, hint) { // what a reading tool proposes below its refusal
+		if v.is(i, hint) { // a hint of the reading tool after its refusal
 			v.lines = v.lines[:i]
 		}
 	}
@@ -81,31 +81,30 @@ func (v *view) judgeData() finding {
 	return finding{rule: "data"}
 }
 
-// notGit reports whether a program is none of git's, which put no name before their errors.
+// notGit reports whether a program is not git, whose errors have no program name before them.
 func notGit(program string) bool { return !strings.HasPrefix(program, "git ") }
 
-// namesFile reports whether a line names a file that the call is about: an error that does
-// is the call's own, and no file's content.
+// namesFile reports whether a line names a file of the call: such an error is the call's own and not a file's
+// content.
 func (v *view) namesFile(line string) bool {
 	return slices.ContainsFunc(v.call.Files(), func(f trajectory.File) bool { return len(f.Path) > 3 && strings.Contains(line, f.Path) })
 }
 
 var (
-	// schemaProblems is a list of zod's or pydantic's problems and nothing else.
+	// schemaProblems matches a result that is only a list of problems from zod or pydantic.
 	schemaProblems = recovery.NewPattern(`^\[\s*\{[^{}]*"(?:code|type)":\s*"(?:invalid_(?:type|union|enum_value)|unrecognized_keys|missing|extra_forbidden|\w+_type|\w+_parsing|literal_error)"`)
 	shellName      = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k|a|fi)?sh$`)
 )
 
-// maxPage bounds the page of a server that says only that there were too many
-// requests, in bytes.
+// maxPage limits a server's page that only says that there were too many requests, in bytes.
 const maxPage = 3000
 
-// limitPage is such a page: nothing in a page of a site is so titled.
+// limitPage matches such a page by its title, which no other page has.
 var limitPage = recovery.NewPattern(`(?is)^(?:<!doctype html[^>]{0,200}>\s*)?<html\b[^>]{0,200}>.{0,600}?<title>\s*(?:HTTP )?(?:Error )?(?:4` +
 	`29\b[^<]{0,80}|Too many requests|Rate limit(?:ed| exceeded))\s*</title>.*</html>\s*$`)
 
-// tooManyRequests finds that page where one was asked for and it is all there is,
-// whatever the exit code: a client that is not told otherwise prints it like any other.
+// tooManyRequests finds such a page if a page was requested and it is the whole result, whatever the exit code:
+// by default a client prints it like any other page.
 func (v *view) tooManyRequests(tool string) finding {
 	if len(v.text) > maxPage || v.text == "" || !strings.Contains(v.text[:min(len(v.text), 100)], "<") {
 		return finding{}

@@ -10,10 +10,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// diffHead begins what tools for differences print.
+// diffHead matches the first line of a diff tool's output.
 var diffHead = recovery.NewPattern(`(?m)^(?:\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|diff --git |--- \S+.*\n\+\+\+ |Binary files .* differ$|Files .* differ$|Only in \S+: )`)
 
-// unwrap takes off one layer. errors is what the layer keeps apart as the error stream.
+// unwrap removes one wrapper. errors is the error stream if the wrapper separates it.
 func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -33,7 +33,7 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 		}
 	}
 	if v.kind != trajectory.Reader {
-		if text[0] == '<' && !v.hasExit { // what has an exit code outside was printed
+		if text[0] == '<' && !v.hasExit { // with an exit code outside, the tags are output
 			if inner, errors, ok := v.unwrapTags(text); ok {
 				return inner, errors, true
 			}
@@ -52,7 +52,7 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 	return v.unwrapError(text)
 }
 
-// unwrapFiles reads a result of Roo Code's reader, of which no file could be read.
+// unwrapFiles reads a result of Roo Code's file reader in which no file could be read.
 func (v *view) unwrapFiles(text string) (inner string, ok bool) {
 	if !strings.HasPrefix(text, "<file") || strings.Contains(text, "<content") {
 		return "", false
@@ -128,10 +128,10 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 	return text, "", false
 }
 
-// statusBody is a client that prints an HTTP status of failure and the body below it.
+// statusBody matches the output of a client that prints an HTTP error status with the body below it.
 var statusBody = recovery.NewPattern(`^(?:(?:HTTP )?[Ss]tatus(?: code)?:? |HTTP )?([45]\d\d)(?: [A-Z][\w -]{1,40})?:?\s+\{(?:\s*["']|\s*\n| \w+: )`)
 
-// unwrapStatus reads such a result: the status says what failed.
+// unwrapStatus reads such a result: the status is the failure.
 func (v *view) unwrapStatus(text string) (inner string, ok bool) {
 	if v.kind == trajectory.Reader || v.outcome == failed || len(text) < 6 || len(text) > 2000 || text[len(text)-1] != '}' {
 		return text, false
@@ -154,18 +154,18 @@ func firstLine(texts ...string) string {
 	return ""
 }
 
-// tag opens a part of the result.
+// tag matches the start of a part of the result.
 var tag = recovery.NewPattern(`<(returncode|exit_code|exitcode|return_code|output|stdout|stderr|error|tool_use_error|result|` +
 	`function_results|tool_result|tool_response|output_head|output_tail|observation|bash_metadata|shell_metadata|bash-stdout|bash-stderr|system|status|name|message)>\n?`)
 
-// small are parts that have no tags inside; data in XML has elements of the same names.
+// small are parts without inner tags; XML data has elements of the same names.
 var small = map[string]bool{"result": true, "system": true, "status": true, "name": true, "message": true}
 
-// maxTags bounds how many parts are read of a result.
+// maxTags limits how many parts of a result are read.
 const maxTags = 8
 
-// nextTag is the name and the inside of the first part of a text, up to its own end
-// tag: what stands inside may have other tags, as a page has.
+// nextTag returns the name and the content of the first part of a text, up to its own end tag: the content may
+// contain other tags, as a page does.
 func nextTag(text string) (name, body, rest string, ok bool) {
 	for {
 		m := tag.FindStringSubmatch(text)
@@ -222,8 +222,7 @@ func join(a, b string) string {
 	return a + "\n" + b
 }
 
-// maxWrapperLine is the length of the longest line that is looked at as a wrapper's,
-// in bytes.
+// maxWrapperLine limits the lines that may belong to a wrapper, in bytes.
 const maxWrapperLine = 200
 
 // unwrapLines reads results with the outcome on lines of their own, before or after the output.
@@ -260,8 +259,8 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 	return text, ok
 }
 
-// wraps reports whether a line is a wrapper's, and takes the exit code that it
-// states, unless one is known that goes first.
+// wraps reports whether a line belongs to a wrapper. It records the exit code that the line states, unless a
+// code with precedence is known.
 func (v *view) wraps(l *line, first bool) bool {
 	if len(l.text) > maxWrapperLine || len(v.hitsOf(l)) == 0 {
 		return false
@@ -278,17 +277,17 @@ func (v *view) wraps(l *line, first bool) bool {
 	return v.rules.FirstOf(v.rules.of[wrapper], l.hits, &s) >= 0
 }
 
-// consoleList begins a list of a browser's console: the first message with its place,
-// or one of another level below it.
+// consoleList matches the beginning of a list of browser console messages: a first message with its location, or
+// a first message with one of another level below it.
 var consoleList = recovery.NewPattern(`^\[ERROR\] [^\n]* @ \S+:\d+(?:\n|$)|^\[ERROR\] [^\n]*\n\[(?:ERROR|WARNING|WARN|INFO|LOG|DEBUG|VERBOSE|TRACE)\] `)
 
-// stackLine is the first frame of a stack.
+// stackLine matches the first frame of a stack trace.
 var stackLine = recovery.NewPattern(`^\s+at \S`)
 
-// errorName is an exception's name at the head of a line.
+// errorName matches an exception's name at the beginning of a line.
 var errorName = recovery.NewPattern(`(?m)^\w*Error: `)
 
-// unwrapError reads results that begin with the word of an agent's framework.
+// unwrapError reads results that begin with an agent framework's error prefix.
 func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 	first, more, _ := strings.Cut(text, "\n")
 	l := line{text: first[:min(len(first), maxWrapperLine)]}
@@ -310,17 +309,17 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 		return text, "", false
 	}
 	if v.outcome == unknown && v.onlyReads() {
-		return text, "", false // what it read
+		return text, "", false // content that the command read
 	}
 	if v.kind == trajectory.Reader && (len(text) > 2000 || strings.Count(text, "\n") > 20) {
-		return text, "", false // a file that begins like that
+		return text, "", false // a file that begins with such a line
 	}
 	if v.outcome != succeeded {
 		v.set(failed, "error-envelope")
 	} else if strings.HasPrefix(text, "Error: ") && strings.Count(text, "\n") < 3 {
 		v.decided = finding{true, recovery.CategoryNone, possible, "error-line", text}
 		if errorName.MatchString(more) {
-			v.decided = finding{} // a list of errors that was read from somewhere
+			v.decided = finding{} // a list of errors that was read from a file
 		} else if r := v.match(first, false); r != nil && (more == "" || stackLine.MatchString(more)) {
 			v.decided = v.findingOf(r, first, worded)
 		}
@@ -328,22 +327,21 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 	return text, "", false
 }
 
-// Cline and its kin answer in text: the tool with what it was called for, then the
-// output, or a sentence and the error between tags.
+// Cline and similar agents send results as text: a line with the tool and its target, then the output, or a
+// sentence and the error in tags.
 
-// namedHead begins the first line of such an answer, namedEnd ends it. A command may
-// have several lines.
+// namedHead matches the beginning of that line, namedEnd its end. A command may span several lines.
 var namedHead = recovery.NewPattern(`^\[([a-z]\w{1,60})(?:\]| for )`)
 
 const namedEnd = "] Result:"
 
-// toolFailed stands before the error.
+// toolFailed is the sentence before the error.
 const toolFailed = "The tool execution failed with the following error:"
 
-// surroundings follow a result in the message of the person's side.
+// surroundings follow a result in the user message.
 const surroundings = "\n<environment_details>"
 
-// unwrapNamed takes that line off, or the sentence before an error.
+// unwrapNamed removes that line, or the sentence before an error.
 func (v *view) unwrapNamed(text string) (inner string, ok bool) {
 	if inner, ok := strings.CutPrefix(text, toolFailed); ok {
 		v.set(failed, "error-envelope")
@@ -369,8 +367,7 @@ func (v *view) unwrapNamed(text string) (inner string, ok bool) {
 	return strings.TrimLeft(inner, " \t\r\n"), true
 }
 
-// wholeError is the inside of a text that is an error's tag as a whole. What the error
-// quotes may have tags of its own.
+// wholeError returns the content of a text that is one error tag. The quoted error may contain tags of its own.
 func wholeError(text string) (body string, ok bool) {
 	for _, name := range []string{"error>", "tool_use_error>"} {
 		inner, begun := strings.CutPrefix(text, "<"+name)

@@ -6,32 +6,31 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// environmental are the kinds of failures that a computer causes, or who set it up;
-// the others are the model's own mistakes.
+// environmental are the categories of failures that the computer or its setup causes; the others are the model's
+// own mistakes.
 var environmental = []recovery.Category{recovery.CommandNotFound, recovery.PermissionDenied, recovery.ToolTimeout, recovery.FileNotFound,
 	recovery.NetworkError, recovery.ToolRateLimited, recovery.DiskFull}
 
 const (
-	// brokenKinds is how many different kinds must fail for the environment to be to
-	// blame, within brokenTurns turns.
+	// brokenKinds is how many categories must fail within brokenTurns turns for the environment to be the likely cause.
 	brokenKinds = 3
 	brokenTurns = 6
 )
 
-// environment is the kinds of failures, the newest first, of which so many occurred
-// within the last turns that the environment seems broken; nil where it does not: a
-// third of the results succeeded, or a person spoke.
+// environment returns the categories of recent failures, newest first, if there are enough of them that the
+// environment seems broken. It returns nil if a third or more of the results succeeded, or if turns before a
+// user's message would be needed.
 func (h *history) environment(least float64) []recovery.Category {
 	kinds, first := h.broken(len(h.turns)-1, h.since(brokenTurns), least), h.since(lookBack)
 	for k := len(h.turns) - 2; k >= first && kinds != nil; k-- {
 		if h.broken(k, max(first, k-brokenTurns+1), least) != nil {
-			return nil // it is told once
+			return nil // this was already reported
 		}
 	}
 	return kinds
 }
 
-// broken is the kinds of failures of the turns from first to k.
+// broken returns the categories of failures in the turns first to k, if they are enough.
 func (h *history) broken(k, first int, least float64) (kinds []recovery.Category) {
 	failed, succeeded := 0, 0
 	for ; k >= first; k-- {

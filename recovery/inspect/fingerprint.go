@@ -8,8 +8,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// volatile is what differs between two occurrences of one failure, in the
-// order in which it is taken out.
+// volatile lists what differs between occurrences of one failure, in the order of removal.
 var volatile = []struct {
 	re   *recovery.Pattern
 	with string
@@ -24,17 +23,17 @@ var volatile = []struct {
 	{recovery.NewPattern(`\btmp[_-]?(?:code[_-])?[0-9a-z_]*\d[0-9a-z_]*`), "<tmp>"},
 	{recovery.NewPattern(`\b[0-9a-f]{7,128}\b`), "<hex>"},
 	{recovery.NewPattern(`\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|secs|seconds?|m|min|mins|minutes?|h|hours?)\b`), "<duration>"},
-	// Line and column behind a file's name.
+	// Line and column after a file name.
 	{recovery.NewPattern(`(\.[a-z]{1,5}):\d+(?::\d+)?`), "$1:#"},
 	{recovery.NewPattern(`\b(line|lines|column|col|char|position|byte|pid|port|offset|attempt|try|retry|request)([ =:#]+)\d+`), "$1$2#"},
 	{recovery.NewPattern(`(^|[\s=:,;()\[\]<>'"@#$])-?\d+(?:[.,]\d+)*`), "$1#"},
-	{recovery.NewPattern(`\s\s+|[\t\n\f\r]`), " "}, // a single blank stays, which most texts have alone
+	{recovery.NewPattern(`\s\s+|[\t\n\f\r]`), " "}, // leaves single spaces alone, which is the most common case
 }
 
-// maxFingerprint bounds the text that a fingerprint is made of, in bytes.
+// maxFingerprint limits the text of a fingerprint, in bytes.
 const maxFingerprint = 500
 
-// normalise removes from an error what differs each time it occurs.
+// normalise removes the parts of an error that differ between occurrences.
 func normalise(line string) string {
 	line = strings.ToLower(strings.TrimSpace(line[:min(len(line), maxFingerprint)]))
 	for i := range volatile {
@@ -43,8 +42,8 @@ func normalise(line string) string {
 	return line
 }
 
-// fingerprint is 64 bits of a failure, never 0: the tool, the category and the
-// normalised error. Repetitions of one failure have the same.
+// fingerprint returns a hash of a failure, never 0: of the tool, the category and the normalised error.
+// Repetitions of one failure have the same fingerprint.
 func fingerprint(tool string, category recovery.Category, line string) uint64 {
 	h := fnv.New64a()
 	for _, part := range []string{tool, string(category), normalise(line)} {

@@ -10,56 +10,56 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// lookBack bounds how many turns of a history are looked at.
+// lookBack limits how many turns of a history are inspected.
 const lookBack = 60
 
-// Sizes of what a history keeps for the next body: steps without a further
-// allocation, bytes of decoded text, and lines.
+// Sizes of the buffers that a history keeps for the next body: steps per allocation, bytes of decoded text, and
+// lines.
 const (
 	roomSteps  = 16
 	maxScratch = 256 << 10
 	maxLines   = 512
 )
 
-// history is the last turns of a conversation. What costs time is read when it
-// is needed, once. A history may be used for one body after the other.
+// history is the last turns of a conversation. It reads expensive parts lazily, once. A history can be reused
+// for another body.
 type history struct {
 	trajectory.History
-	rules   *lists
-	turns   []turn // oldest first
-	ordinal int    // of the last turn, from 1
-	persons []personMessage
-	peopled bool                  // persons are there
-	judged  int                   // results that nobody remembered
-	steps   []step                // room for turns' steps
-	results []recovery.ToolResult // scratch of load
-	text    []byte                // scratch of content
-	view    view                  // of the result that is read
-	hits    rule.Hits             // scratch of the view
+	rules     *lists
+	turns     []turn // oldest first
+	ordinal   int    // number of the last turn, from 1
+	users     []userMessage
+	usersRead bool                  // users is set
+	judged    int                   // results that were judged because they were not cached
+	steps     []step                // storage for the turns' steps
+	results   []recovery.ToolResult // buffer of load
+	text      []byte                // buffer of content
+	view      view                  // of the opened result
+	hits      rule.Hits             // buffer of the view
 }
 
 // turn is one turn of the model.
 type turn struct {
 	trajectory.Turn
-	steps  []step
-	loaded bool
-	past   summary
-	known  bool // past is there
+	steps    []step
+	loaded   bool
+	cached   summary
+	isCached bool // cached is set
 }
 
 // step is a call with its result.
 type step struct {
 	recovery.ToolResult
-	history *history
-	turn    int  // number of its turn
-	place   int  // in the turn
-	whole   bool // Content is there
-	made    trajectory.Call
-	verdict recovery.ToolFailure
-	judged  bool
-	said    essence
-	opened  bool   // said is there
-	hash    uint64 // what outcome says, 0 until it is needed
+	history  *history
+	turn     int  // index of its turn
+	place    int  // index in the turn
+	decoded  bool // Content is set
+	call     trajectory.Call
+	verdict  recovery.ToolFailure
+	judged   bool
+	parsed   essence
+	isParsed bool   // parsed is set
+	hash     uint64 // cached result of outcome, 0 if not computed
 }
 
 func (l *lists) readHistory(b *transcript.Body) *history {
@@ -68,7 +68,7 @@ func (l *lists) readHistory(b *transcript.Body) *history {
 	return h
 }
 
-// begin divides a conversation into turns.
+// begin splits a conversation into turns.
 func (h *history) begin(b *transcript.Body, l *lists) {
 	h.rules = l
 	h.Begin(b)
@@ -84,13 +84,13 @@ func (h *history) begin(b *transcript.Body, l *lists) {
 	slices.Reverse(h.turns)
 }
 
-// forget makes the history ready for another body.
+// forget prepares the history for another body.
 func (h *history) forget() {
 	clear(h.turns)
 	clear(h.steps)
 	clear(h.results[:cap(h.results)])
 	h.Begin(nil)
-	text, lines := h.text[:0], h.view.room[:0]
+	text, lines := h.text[:0], h.view.lineBuffer[:0]
 	if cap(text) > maxScratch {
 		text = nil
 	}
@@ -98,10 +98,10 @@ func (h *history) forget() {
 		lines = nil
 	}
 	clear(lines[:cap(lines)])
-	*h = history{History: h.History, turns: h.turns[:0], persons: h.persons[:0], steps: h.steps[:0], results: h.results[:0], text: text, view: view{room: lines}, hits: h.hits[:0]}
+	*h = history{History: h.History, turns: h.turns[:0], users: h.users[:0], steps: h.steps[:0], results: h.results[:0], text: text, view: view{lineBuffer: lines}, hits: h.hits[:0]}
 }
 
-// last is the turn that the history ends with, nil without one.
+// last returns the last turn, or nil.
 func (h *history) last() *turn {
 	if len(h.turns) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (h *history) last() *turn {
 	return h.load(len(h.turns) - 1)
 }
 
-// load reads the calls of turn k and which results answer them.
+// load reads the calls of turn k and the results that answer them.
 func (h *history) load(k int) *turn {
 	t := &h.turns[k]
 	if t.loaded {
@@ -117,16 +117,16 @@ func (h *history) load(k int) *turn {
 	}
 	t.loaded = true
 	h.results = h.AppendResults(h.results[:0], t.Turn)
-	t.steps = h.room(len(h.results))
+	t.steps = h.newSteps(len(h.results))
 	for i, res := range h.results {
-		t.steps[i] = step{ToolResult: res, history: h, turn: k, place: i, whole: h.List[res.Index].Role != transcript.RoleTool,
-			made: trajectory.Call{Tool: res.Tool, Arguments: res.Arguments}}
+		t.steps[i] = step{ToolResult: res, history: h, turn: k, place: i, decoded: h.List[res.Index].Role != transcript.RoleTool,
+			call: trajectory.Call{Tool: res.Tool, Arguments: res.Arguments}}
 	}
 	return t
 }
 
-// room is n steps, which stay where they are.
-func (h *history) room(n int) []step {
+// newSteps returns n steps at stable addresses.
+func (h *history) newSteps(n int) []step {
 	from := len(h.steps)
 	if from+n > cap(h.steps) {
 		h.steps, from = make([]step, 0, max(n, roomSteps)), 0
@@ -135,30 +135,30 @@ func (h *history) room(n int) []step {
 	return h.steps[from : from+n : from+n]
 }
 
-// content decodes what the tool answered.
+// content decodes the result's text.
 func (s *step) content() string {
-	if !s.whole {
+	if !s.decoded {
 		h := s.history
 		h.text = h.List[s.Index].AppendText(h.text[:0])
-		s.Content, s.whole = string(h.text), true
+		s.Content, s.decoded = string(h.text), true
 	}
 	return s.Content
 }
 
-// open takes the result's wrappers off and keeps its essence. The view is the history's:
-// it holds until the next result is opened.
+// open removes the result's wrappers and stores its essence. The view belongs to the history and is valid until
+// the next result is opened.
 func (s *step) open() *view {
 	content, v := s.content(), &s.history.view
 	v.rules, v.hits = s.history.rules, &s.history.hits
-	v.open(&s.made, content, s.Failed)
-	s.said, s.opened = essence{text: strings.TrimSpace(v.text), media: string(s.history.List[s.Index].AppendMedia(nil))}, true
+	v.open(&s.call, content, s.Failed)
+	s.parsed, s.isParsed = essence{text: strings.TrimSpace(v.text), media: string(s.history.List[s.Index].AppendMedia(nil))}, true
 	if n := len(content); n > headWindow+tailWindow {
-		s.said.middle = content[headWindow : n-tailWindow]
+		s.parsed.middle = content[headWindow : n-tailWindow]
 	}
 	return v
 }
 
-// judge is Judge, once.
+// judge returns the verdict of Judge, computed once.
 func (s *step) judge() *recovery.ToolFailure {
 	if !s.judged {
 		if p := s.history.summary(s.turn); !s.judged {

@@ -8,36 +8,33 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// Threshold is the confidence from which a failure is certain enough to tell
-// the model about it.
+// Threshold is the confidence from which a failure is certain enough for a note to the model.
 const Threshold = 0.9
 
-// maxLine bounds ToolFailure.Line, in runes.
+// maxLine limits ToolFailure.Line, in runes.
 const maxLine = 300
 
-// Levels of confidence. They are measured on recorded results: above Threshold
-// at least 99 of 100 are right.
+// Levels of confidence, measured on recorded results: from Threshold on, at least 99 of 100 are right.
 const (
 	certain  = 0.98 // a strict form in a call that is known to have failed
-	likely   = 0.95 // a strict form where errors stand, nothing known of the outcome
-	worded   = 0.92 // wording in a call that is known to have failed
-	doubtful = 0.85 // the category is a matter of opinion
-	possible = 0.7  // wording, outcome unknown
-	other    = 0.8  // a failure of another kind
-	fine     = 0.9  // nothing says that it failed
+	likely   = 0.95 // a strict form where errors usually are, outcome unknown
+	worded   = 0.92 // a wording in a call that is known to have failed
+	doubtful = 0.85 // the category is debatable
+	possible = 0.7  // a wording, outcome unknown
+	other    = 0.8  // a failure of no known category
+	fine     = 0.9  // no sign of a failure
 )
 
-// Judge says whether a tool's result is a failure and of which kind. It is pure
-// and total. Its time is linear in the content; only the head and the tail of a
-// large one are searched.
+// Judge decides whether a tool's result is a failure and of which category. It is pure and accepts any input. It
+// takes time linear in the content, and searches only the beginning and the end of a large one.
 func (r *Rules) Judge(res recovery.ToolResult) recovery.ToolFailure {
 	l, _ := r.get()
 	v := l.open(res)
 	return v.verdict(&res)
 }
 
-// Explain tells which rules match a line of what Judge looks at, and which came
-// near: what was found, and what kept it out.
+// Explain returns the rules that match a line that Judge searches, and the rules that nearly match, with the
+// condition that they miss.
 func (r *Rules) Explain(res recovery.ToolResult) (matching, near []rule.Finding) {
 	l, _ := r.get()
 	v := l.open(res)
@@ -59,7 +56,7 @@ func (r *Rules) Explain(res recovery.ToolResult) (matching, near []rule.Finding)
 	return matching, near
 }
 
-// verdict is Judge of the result that the view is one of.
+// verdict judges the result that the view was made from.
 func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 	f := recovery.ToolFailure{Index: r.Index, CallID: r.CallID, Tool: r.Tool, Arguments: r.Arguments,
 		Category: recovery.CategoryNone, Confidence: fine, Rule: "success"}
@@ -80,7 +77,7 @@ func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 	f.Failed, f.Category, f.Confidence, f.Rule = true, found.category, found.confidence, found.rule
 	f.Line = trajectory.Shorten(strings.TrimSpace(found.line), maxLine)
 	if (f.Category == recovery.CommandNotFound || f.Category == recovery.SyntaxError || f.Category == recovery.ToolTimeout) && v.call.Prose() != "" {
-		// What a shell makes of prose depends on its quotes and brackets: it is one failure.
+		// A shell's error about prose depends on the prose's quotes and brackets, but it is one failure.
 		f.Category, f.Fingerprint = recovery.CommandNotFound, fingerprint(r.Tool, recovery.CommandNotFound, "prose")
 		return f
 	}
@@ -88,7 +85,7 @@ func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 	return f
 }
 
-// finding is what the evidence says. The zero finding is "nothing found".
+// finding is the conclusion from the evidence. The zero finding means that nothing was found.
 type finding struct {
 	failed     bool
 	category   recovery.Category
@@ -97,8 +94,8 @@ type finding struct {
 	line       string
 }
 
-// judge weighs the evidence: refusals, then structure, then the ends of calls and
-// of tests, then lines, then the outcome alone.
+// judge evaluates the evidence in this order: refusals, structure, time limits and tests, lines, the outcome
+// alone.
 func (v *view) judge() finding {
 	if line, ok := v.refusal(); ok {
 		return finding{true, recovery.CategoryNone, certain, "refusal", line}
@@ -109,7 +106,7 @@ func (v *view) judge() finding {
 	if v.hasExit && v.exit == 1 && len(v.lines) > 0 && (v.noMatch() || v.call.Command().Programs == nil) && diffHead.MatchString(v.lines[0].text) {
 		return finding{rule: "exit-one-no-match", confidence: possible}
 	}
-	if v.outcome == succeeded && v.bare() {
+	if v.outcome == succeeded && v.isEmpty() {
 		return finding{rule: "exit-zero"}
 	}
 	if v.outcome != failed && strings.HasPrefix(strings.TrimLeft(v.text, blanks), fileHead) && fileWindow.MatchString(v.text) {
@@ -137,7 +134,7 @@ func (v *view) judge() finding {
 	return v.byOutcome()
 }
 
-// errors looks for the message that says why: an exception, or a line of a known form.
+// errors looks for the error message: an exception, or a line of a known form.
 func (v *view) errors() finding {
 	if f := v.traceback(); f.failed || len(v.lines) == 0 {
 		return f
@@ -145,11 +142,11 @@ func (v *view) errors() finding {
 	return v.lineRules()
 }
 
-// fileHead is what fileWindow begins with after its white space, of these blanks.
+// fileHead is the text that fileWindow begins with, after white space from blanks.
 const (
 	fileHead = "[File: "
 	blanks   = "\t\n\f\r "
 )
 
-// fileWindow begins what SWE-agent's file viewer shows.
+// fileWindow matches the beginning of a window in SWE-agent's file viewer.
 var fileWindow = recovery.NewPattern(`^\s*\[File: \S.{0,300} \(\d+ lines total\)\]\n`)

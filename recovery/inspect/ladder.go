@@ -6,38 +6,37 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// From how many on something is due: the same failure, failures of one kind within
-// kindTurns turns, and, of both and of loops, where the agent is stuck.
+// Counts that raise the rung: of the same failure, and of failures of one kind within kindTurns turns. sameStuck
+// also applies to loops.
 const (
 	sameAgain = 2
 	sameStuck = 3
 	kindAgain = 3
 	kindStuck = 5
 	kindTurns = 8
-	// stuckSteps is how many steps without progress are needed for an agent to be stuck by
-	// that alone.
+	// stuckSteps is how many steps without progress make an agent stuck without further evidence.
 	stuckSteps = 10
 )
 
 // failureCounts counts the failures of the turns so far, for the ladder.
 type failureCounts struct {
-	same  map[uint64]int   // turns that failed in this way, by fingerprint
-	kinds map[string][]int // the turns in which a kind failed
-	given map[string]int   // notes that were due for a kind
-	met   map[string]int   // failures of a kind in the session
-	// volatile are the failures that a change may help against.
+	same  map[uint64]int   // turns with the failure, by fingerprint
+	kinds map[string][]int // turns with a failure of the kind
+	given map[string]int   // notes that were due for the kind
+	met   map[string]int   // failures of the kind in the session
+	// volatile holds the failures that a change may fix, by fingerprint.
 	volatile map[uint64]bool
 }
 
-// ladder returns the rung of an exchange whose results and loops are known.
+// ladder returns the rung of an exchange whose results, loops and progress are set.
 func (h *history) ladder(x *recovery.Exchange, least float64) (l recovery.Ladder) {
 	n := len(h.turns) - 1
-	if h.personSpoke(n) && len(h.last().steps) > 0 {
+	if h.userSpoke(n) && len(h.last().steps) > 0 {
 		return l
 	}
 	c := failureCounts{same: map[uint64]int{}, kinds: map[string][]int{}, given: map[string]int{}, met: map[string]int{}, volatile: map[uint64]bool{}}
 	for k := range h.turns {
-		if k > 0 && h.personSpoke(k-1) {
+		if k > 0 && h.userSpoke(k-1) {
 			clear(c.same)
 			clear(c.kinds)
 		}
@@ -63,7 +62,7 @@ func (h *history) ladder(x *recovery.Exchange, least float64) (l recovery.Ladder
 	return l
 }
 
-// add adds a failure of turn k.
+// add counts a failure of turn k and returns the resulting ladder.
 func (c *failureCounts) add(k int, f *recovery.ToolFailure) recovery.Ladder {
 	kind, known := f.Chain(), f.Category != recovery.CategoryNone
 	c.same[f.Fingerprint]++
@@ -88,7 +87,7 @@ func (c *failureCounts) add(k int, f *recovery.ToolFailure) recovery.Ladder {
 	return l
 }
 
-// volatileKind reports whether a failure of a kind may be a new one after a change, though its words are the same.
+// volatileKind reports whether a failure of the kind with the same words may be a new one after a change.
 func volatileKind(kind string) bool {
 	switch kind {
 	case string(recovery.CategoryNone), string(recovery.SyntaxError), string(recovery.ToolTimeout):
@@ -97,7 +96,7 @@ func volatileKind(kind string) bool {
 	return false
 }
 
-// forgetVolatile drops the failures that a change may have mended, since a call changed something.
+// forgetVolatile drops the failures that a change may have fixed.
 func (c *failureCounts) forgetVolatile() {
 	for kind := range c.kinds {
 		if volatileKind(kind) {
@@ -111,8 +110,8 @@ func (c *failureCounts) forgetVolatile() {
 	}
 }
 
-// subject is the step of a turn that help is for: the most certain of a known kind, else
-// the first where all failed; -1 where nothing failed that matters.
+// subject returns the index of the result that a note is about: the most certain failure of a known category, or
+// else the first if all results failed; -1 if there is none.
 func subject(steps []trace, least float64) int {
 	best, all := -1, len(steps) > 0
 	for i := range steps {

@@ -9,18 +9,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// Places, in lines, where errors stand when nothing is known of the outcome.
+// Positions, in lines, where errors usually are if the outcome is unknown.
 const (
 	headPlaces  = 1
 	tailPlaces  = 3
-	shortResult = 8 // in a result of so few lines all are
-	cluster     = 3 // errors so near to each other are one failure, named by the first
+	shortResult = 8 // a result of at most this many lines is searched completely
+	cluster     = 3 // errors at most this many lines apart are one failure, named by the first
 )
 
-// serverAnswered is the rule of a connection that failed behind the network.
+// serverAnswered is the rule about a connection that failed after the server was reached.
 const serverAnswered = "server-answered"
 
-// end is behind the last line that says anything itself: what follows it explains.
+// end returns the index after the last line that does not only explain an earlier one.
 func (v *view) end() int {
 	if v.ends == 0 && len(v.lines) > 0 {
 		v.ends = len(v.lines)
@@ -40,7 +40,7 @@ func (v *view) explains(i int) bool {
 	return r != nil && (r.Sure == certainly || v.quotesSource(i) || v.match(v.lines[i].text, false) == nil)
 }
 
-// lineRules looks for the line that says why.
+// lineRules looks for the line that names the failure.
 func (v *view) lineRules() finding {
 	end := v.end()
 	var best *rule.Rule
@@ -51,7 +51,7 @@ func (v *view) lineRules() finding {
 			continue
 		}
 		if best != nil && category(best) == recovery.CommandNotFound && v.exit == 127 && at == end-1 {
-			break // the shell itself says so, last
+			break // the shell itself says so, in its last line
 		}
 		if best != nil && best.Name == serverAnswered {
 			break // at the last address that was tried
@@ -75,7 +75,7 @@ func (v *view) lineRules() finding {
 	case !sure || v.is(at, opinion) || f.category == recovery.FileNotFound && programOrFile(text, ""):
 		f.confidence = doubtful
 	case v.outcome == failed && guessed && at > 0 && at < end-tailPlaces && !v.is(at, errorLine) && (end > 3*shortResult || v.is(at, logged) || v.warned(at)):
-		f.confidence = possible // told on the way, not what it ended with
+		f.confidence = possible // an error during the run, not the final one
 	case v.outcome == failed && guessed && at < end-1 && v.is(at, logged):
 		f.confidence = possible
 	case v.outcome == failed && guessed:
@@ -93,11 +93,11 @@ func (v *view) lineRules() finding {
 	return v.runsProgram(f)
 }
 
-// category is what a rule on failures concludes.
+// category returns the category of a rule about failures.
 func category(r *rule.Rule) recovery.Category { return recovery.Category(r.Class) }
 
-// evidence is the rule that line i matches where an error may stand, nil if the
-// line is none's, and whether it is only a guess there.
+// evidence returns the failure rule that matches line i if an error may be there, or nil, and whether the match
+// is only a guess.
 func (v *view) evidence(i, end int, withGuesses bool) (r *rule.Rule, guesses bool) {
 	words, ok := v.place(i, end)
 	if !ok {
@@ -123,48 +123,47 @@ func (v *view) evidence(i, end int, withGuesses bool) (r *rule.Rule, guesses boo
 	return r, true
 }
 
-// heads reports whether line i is a heading of an error: the line below says why.
+// heads reports whether line i is the heading of an error that the next line names.
 func (v *view) heads(i int) bool {
 	return i+1 < len(v.lines) && strings.HasSuffix(v.lines[i].text, ":") && v.is(i+1, otherFailure) && !v.is(i, otherFailure)
 }
 
-// warning begins what a program only warns of.
+// warning matches the beginning of a program's warning.
 var warning = recovery.NewPattern(`^\W*(?i:warn(?:ing)?)\b`)
 
-// warned reports whether line i, or one of the two above it, is a warning.
+// warned reports whether line i or one of the two lines above it is a warning.
 func (v *view) warned(i int) bool {
 	return slices.ContainsFunc(v.lines[max(0, i-2):i+1], func(l line) bool { return warning.MatchString(short(l.text)) })
 }
 
-// quoted reports whether line i was found or told of by some program: a match with
-// file and line number in front, a log's entry. Compilers' messages look the same.
+// quoted reports whether a program found or logged line i: a match after a file and line number, a log entry.
+// Messages of compilers look the same.
 func (v *view) quoted(i int, r *rule.Rule) bool {
 	q := v.firstOf(&v.lines[i], i, quotations, r.Class)
 	return q != nil && q.Class != classNames[genuine] || v.firstOf(&v.lines[i], i, noError, r.Class) != nil
 }
 
-// quotesSource reports whether line i is source that a program quotes. What it
-// says is the program's text, and no evidence of how the call went.
+// quotesSource reports whether line i is quoted source code. Its words are the program's text, and no evidence
+// about the call.
 func (v *view) quotesSource(i int) bool {
 	return v.is(i, source) || i+1 < len(v.lines) && v.is(i+1, carets)
 }
 
-// repeated reports whether the line after or before i is the same but for its
-// numbers: a table of statuses.
+// repeated reports whether a neighbour of line i is the same except for its numbers, as in a table of statuses.
 func (v *view) repeated(i int) bool {
 	shape := unnumbered(short(v.lines[i].text))
 	return i > 0 && unnumbered(short(v.lines[i-1].text)) == shape || i+1 < len(v.lines) && unnumbered(short(v.lines[i+1].text)) == shape
 }
 
-// showsUsage is the line with which programs go on that show how they are used, or
-// send to their help; the group is the name of one that sends to it as GNU's do.
+// showsUsage matches a line with which a program shows its usage or refers to its help; the group is the
+// program's name in GNU's form.
 var showsUsage = recovery.NewPattern("^(?i:\\s{0,4}usage(?::|$)|(?:[\\w.-]+: )?(?:try|see|run|use) ['‘`\"]?([\\w./-]+)(?: [\\w-]+){0,3} (?:-h|--help)\\b)")
 
-// ofArguments are words of messages about a command line.
+// ofArguments matches words of messages about a command line.
 var ofArguments = recovery.NewPattern(`(?i)\b(?:options?|flags?|switch|arguments?|operands?|parameters?|subcommands?|unrecogni[sz]ed)\b`)
 
-// usageError finds the message of a program that goes on with its usage: whenever the
-// command line is wrong programs end so, and hardly ever else.
+// usageError finds the message before a program's usage: programs end like this if the command line is wrong,
+// and rarely otherwise.
 func (v *view) usageError() (line string, ok bool) {
 	if v.outcome == succeeded {
 		return "", false
@@ -185,13 +184,13 @@ func (v *view) usageError() (line string, ok bool) {
 	return "", false
 }
 
-// listed reports whether line i is nothing but the system's words for an error, or
-// a status with its name, and stands in a list of such.
+// listed reports whether line i consists only of the system's words for an error, or of a status with its name,
+// and is part of a list of these.
 func (v *view) listed(i int) bool {
 	return v.is(i, meaning) && (i > 0 && v.is(i-1, meaning) || i+1 < len(v.lines) && v.is(i+1, meaning))
 }
 
-// place says whether line i may be an error's, and whether wording counts there.
+// place reports whether line i may be an error's, and whether a guess counts there.
 func (v *view) place(i, end int) (words, ok bool) {
 	if v.stderr >= 0 && i >= v.stderr && v.outcome == failed {
 		return true, true
@@ -206,29 +205,27 @@ func (v *view) place(i, end int) (words, ok bool) {
 	return ok && v.stated(i, end), ok
 }
 
-// stated reports whether line i says that it is an error of the call, or stands in a report
-// that does.
+// stated reports whether line i says that it is an error of the call, or belongs to a report that does.
 func (v *view) stated(i, end int) bool {
 	return v.statement(i, end) || v.outcome == unknown && v.kind != trajectory.Reader && i > v.report() && !v.foreign(i)
 }
 
-// foreign reports whether line i is not said of this call: an entry of a log, source, what
-// is no error, or what a program went on after.
+// foreign reports whether line i is not about this call: a log entry, source code, not an error, or an error
+// after which the program went on.
 func (v *view) foreign(i int) bool {
 	return v.is(i, logged) || v.is(i, wentOn) || v.is(i, noError) || v.quotesSource(i)
 }
 
 var (
-	// saysFailed begins a sentence that says what could not be done, byProgram one that
-	// a program puts its name before.
+	// saysFailed matches a sentence that says what could not be done, byProgram one after a program's name.
 	saysFailed = recovery.NewPattern(`^(?i:failed to|failure|unable to|could not|couldn['’]t|cannot|can['’]t) `)
 	byProgram  = recovery.NewPattern(`^[\w./-]{1,40}: (?i:failed to|unable to|could not|couldn['’]t|cannot|can['’]t) `)
-	// errorTitle stands alone above an error.
+	// errorTitle matches a title above an error.
 	errorTitle = recovery.NewPattern(`^(?i:error|fatal):$`)
 )
 
-// statement reports whether line i itself says that it is an error of the call, where
-// nothing else tells how that went: what it says is no guess then.
+// statement reports whether line i says that it is an error of the call while the outcome is unknown. Such a
+// line is not a guess.
 func (v *view) statement(i, end int) bool {
 	if v.outcome != unknown || v.kind == trajectory.Reader || v.foreign(i) {
 		return false
@@ -238,19 +235,18 @@ func (v *view) statement(i, end int) bool {
 		(i == end-1 && saysFailed.MatchString(text) || byProgram.MatchString(text) || i > 0 && errorTitle.MatchString(v.lines[i-1].text))
 }
 
-// namesTool reports whether a result is one line that names the tool that was called, as
-// only what answers in its place does.
+// namesTool reports whether the result is one line that names the called tool, as only an error in place of the
+// tool's result does.
 func (v *view) namesTool(i int) bool {
 	name := v.call.Tool
 	return len(v.lines) == 1 && v.kind != trajectory.Shell && strings.Contains(name, "_") && strings.Contains(v.lines[i].text, name)
 }
 
-// maxReport is the length of the longest report of a failure at the end of an output, in lines.
+// maxReport limits a failure report at the end of an output, in lines.
 const maxReport = 12
 
-// report is the line with which a report of a failure begins that the output ends
-// with: "Error: …" with what it says below, as terraform, apt and docker print
-// it. Without one it is the number of lines.
+// report returns the index of the line that begins a failure report at the end of the output: "Error: …" with
+// its explanation below, as terraform, apt and docker print it. Without a report it returns the number of lines.
 func (v *view) report() int {
 	if v.reports == 0 {
 		v.reports = len(v.lines) + 1
@@ -263,28 +259,28 @@ func (v *view) report() int {
 	return v.reports - 1
 }
 
-// atLongEnd reports whether line i is the end of a long output of unknown
-// outcome that nothing follows: only the form of a shell or a system counts there.
+// atLongEnd reports whether line i is at the end of a long output of unknown outcome, with no explanation after
+// it: only forms of a shell or a system count there.
 func (v *view) atLongEnd(i, end int) bool {
 	return v.outcome == unknown && v.stderr < 0 && i >= headPlaces && end > shortResult && end == len(v.lines) && i < v.report()
 }
 
-// endsWell are last lines that say that what was to be done was done, or are its result.
+// endsWell matches last lines that state success or are a result.
 var endsWell = recovery.NewPattern(`(?i)(?:^|[^\w-])(?:done|finished|completed?|succe(?:ss|eded|ssful|ssfully)|ready|(?:re)?connected|ok)[.!]*$|^[{\[]".*[}\]]$`)
 
-// denies are words with which such a line says the contrary.
+// denies matches words that negate such a line.
 var denies = recovery.NewPattern(`(?i)\b(?:not|no|never|fail\w*|error\w*|un\w+|cannot|can't|0)\b`)
 
-// wentOnAfter reports whether what wrote line i did not end there: behind it the output
-// ends with an entry of a log, or well.
+// wentOnAfter reports whether the program went on after line i: the output ends with a log entry, or
+// successfully.
 func (v *view) wentOnAfter(i int) bool {
 	last := len(v.lines) - 1
 	text := short(v.lines[last].text)
 	return i < last && (v.is(last, logged) || endsWell.MatchString(text) && !denies.MatchString(text))
 }
 
-// excused are rules of which a match is no failure of this call: with exit code 0
-// only the forms count that a pipe may hide.
+// excused reports whether a match of the rule is not a failure of this call: with exit code 0 only forms that
+// prove a failure behind a pipe count.
 func (v *view) excused(r *rule.Rule) bool {
 	return v.outcome == succeeded && r.Sure != certainly && !v.onlyErrors
 }
@@ -319,10 +315,10 @@ func (v *view) byOutcome() finding {
 	return finding{}
 }
 
-// recordEnd is the last line of PowerShell's record of an error.
+// recordEnd is in the last line of PowerShell's error record.
 const recordEnd = "FullyQualifiedErrorId"
 
-// otherFailure finds a failure of another kind where errors stand.
+// otherFailure finds a failure of no known category where errors usually are.
 func (v *view) otherFailure() (line string, ok bool) {
 	end := len(v.lines)
 	if end > 0 && strings.HasPrefix(v.lines[0].text, "[ERROR]") && consoleList.MatchString(v.text) {
@@ -345,15 +341,14 @@ func (v *view) otherFailure() (line string, ok bool) {
 	return "", false
 }
 
-// maxSummary bounds how far above the end a summary is looked for, in lines.
+// maxSummary limits how far above the end a summary is searched, in lines.
 const maxSummary = 40
 
-// unittestCount stands above unittest's OK, which is too short to tell alone.
+// unittestCount is in the line above unittest's OK, which is too short to be a sign alone.
 const unittestCount = "Ran "
 
-// summary is the line of the last summary of tests, -1 if there is none, and whether
-// one of them, as far as the end is read, says that some failed. Where a suite did
-// not run at all there is none.
+// summary returns the index of the last test summary, or -1, and whether one of the summaries near the end
+// reports failures. If a suite did not run at all, there is no summary.
 func (v *view) summary() (at int, someFailed bool) {
 	at = -1
 	for i := len(v.lines) - 1; i >= 0 && i >= len(v.lines)-maxSummary; i-- {
@@ -373,9 +368,8 @@ func (v *view) summary() (at int, someFailed bool) {
 	return at, someFailed
 }
 
-// tested judges the output of a test runner. What programs print while they are
-// tested is the tests' business: only the summary counts, and what stands below it.
-// Tests that failed are a failure without category: their author mends them.
+// tested judges the output of a test runner. Output during the tests does not count, only the summary and the
+// lines below it. Failed tests are a failure without category, because the fix is up to their author.
 func (v *view) tested() (f finding, ok bool) {
 	at, someFailed := v.summary()
 	switch {
@@ -393,18 +387,18 @@ func (v *view) tested() (f finding, ok bool) {
 	if v.stderr > at && v.outcome == failed {
 		rest.stderr = v.stderr - at - 1
 	} else if v.stderr > at {
-		rest.lines = v.lines[at+1 : v.stderr] // the stream on which the tests wrote
+		rest.lines = v.lines[at+1 : v.stderr] // the stream that the tests wrote to
 	}
 	if f = rest.errors(); f.failed {
 		return f, true
 	}
-	if v.outcome == failed && v.source != "error-envelope" { // not just a first line that looks like a framework's
+	if v.outcome == failed && v.source != "error-envelope" { // more than a first line that looks like a framework's error
 		return finding{true, recovery.CategoryNone, other, v.source, v.lines[at].text}, true
 	}
 	return finding{rule: "tests-passed"}, true
 }
 
-// editRefused reads what editors say about an edit that they did not apply.
+// editRefused finds an editor's message about an edit that it did not apply.
 func (v *view) editRefused() finding {
 	if len(v.lines) == 0 || v.outcome == succeeded || v.kind == trajectory.Reader {
 		return finding{}
@@ -424,7 +418,7 @@ func (v *view) editRefused() finding {
 		f.category, f.confidence = recovery.CategoryNone, doubtful
 		return f
 	}
-	f.category, f.confidence = recovery.CategoryNone, doubtful // the new text has another fault, until its code is read
+	f.category, f.confidence = recovery.CategoryNone, doubtful // the new text has another fault, unless a code says which
 	for _, l := range v.lines[1:min(len(v.lines), 12)] {
 		if strings.HasPrefix(l.text, "This is how") {
 			break
@@ -436,10 +430,10 @@ func (v *view) editRefused() finding {
 	return f
 }
 
-// syntaxCodes are the linter's codes for text that does not parse, as SWE-agent prints them.
+// syntaxCodes matches the linter codes for text that does not parse, as SWE-agent prints them.
 var syntaxCodes = recovery.NewPattern(`\b(?:E999|E901|E902)\b|\b(?:SyntaxError|IndentationError|TabError)\b`)
 
-// refusal finds a person's or a policy's no in the first lines of a short result.
+// refusal finds a person's or a policy's refusal in the first lines of a short result.
 func (v *view) refusal() (line string, ok bool) {
 	if v.outcome == succeeded || len(v.lines) > 6 && v.outcome != failed || v.kind == trajectory.Reader && len(v.text) > 600 || len(v.text) > 4000 {
 		return "", false

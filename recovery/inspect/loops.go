@@ -9,25 +9,23 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// defaultNoProgress is the number of steps without anything new that is a loop.
+// defaultNoProgress is the number of steps without anything new that counts as a loop.
 const defaultNoProgress = 10
 
-// maxRound is the number of turns of the longest round that is found: what is
-// longer is found as lack of progress.
+// maxRound limits the turns of a repeated round; longer rounds are found as lack of progress.
 const maxRound = 4
 
-// maxParallel bounds the calls of a turn that is compared: one with more is never the same.
+// maxParallel limits the calls of a turn that is compared; turns with more are never equal.
 const maxParallel = 32
 
-// Loops is the repetitions that the history ends with: the same call with the
-// same error or result in turns directly after each other, two to four turns
-// that come round again without any change, a call in which nothing but a number
-// grows and that brings nothing, the same text without a call, and, where none of
-// these is found, many steps without anything new. It is nil without any.
+// Loops returns the repetitions at the end of the history: the same call with the same error or result in
+// consecutive turns, a round of two to four turns that repeats without any change, a call in which only a number
+// grows and that brings nothing, the same text without a call, and, if none of these is found, many steps
+// without anything new. It returns nil if there are none.
 //
-// A turn counts once, whatever it repeats in itself. A new message of a person
-// ends what came before it. What waits, or whose result changes, is polling.
-// At most the last 60 turns are looked at; the time is linear in them.
+// A turn counts once, whatever it repeats in itself. A user's new message ends all repetitions. Waiting calls,
+// and calls whose results change, are polling and no loop. It inspects at most the last 60 turns, in time linear
+// in them.
 func (r *Rules) Loops(b *transcript.Body) []recovery.Loop {
 	l, _ := r.get()
 	return l.readHistory(b).loops(defaultNoProgress)
@@ -36,8 +34,8 @@ func (r *Rules) Loops(b *transcript.Body) []recovery.Loop {
 func (h *history) loops(noProgress int) []recovery.Loop {
 	list := h.repetitions(noProgress)
 	if len(list) > 0 && list[0].Kind != recovery.LoopMonologue {
-		if times, _ := h.asked(); times >= list[0].Count {
-			return nil // a person asked for it
+		if times, _ := h.askedToRepeat(); times >= list[0].Count {
+			return nil // the user asked for it
 		}
 	}
 	return list
@@ -51,7 +49,7 @@ func (h *history) repetitions(noProgress int) []recovery.Loop {
 	if len(t.steps) == 0 {
 		return h.monologue()
 	}
-	if h.personSpoke(len(h.turns) - 1) {
+	if h.userSpoke(len(h.turns) - 1) {
 		return nil
 	}
 	first := h.since(lookBack)
@@ -69,10 +67,10 @@ func (h *history) repetitions(noProgress int) []recovery.Loop {
 	return h.noProgress(first, noProgress)
 }
 
-// round is the same size turns over and over, in turn first or later.
+// round finds a repeated round of size turns, in turn first or later.
 func (h *history) round(first, size int) []recovery.Loop {
 	n := len(h.turns) - 1
-	k := n // the first turn of those that are as the one a round before
+	k := n // the first turn that equals the one a round before
 	for k >= first+size && h.repeats(k-size, k) {
 		k--
 	}
@@ -82,7 +80,7 @@ func (h *history) round(first, size int) []recovery.Loop {
 	}
 	kind := recovery.LoopSameResult
 	for i := n - size + 1; i <= n; i++ {
-		if slices.ContainsFunc(h.turns[i].steps, func(s step) bool { return s.wrong() }) {
+		if slices.ContainsFunc(h.turns[i].steps, func(s step) bool { return s.seemsFailed() }) {
 			kind = recovery.LoopSameError
 		}
 	}
@@ -102,11 +100,11 @@ func (h *history) round(first, size int) []recovery.Loop {
 	return []recovery.Loop{l}
 }
 
-// repeats reports whether all that turn k did had been done in turn j, with the
-// same results. What turn j did besides must not have changed anything.
+// repeats reports whether turn j made all calls of turn k with the same results, and its other calls changed
+// nothing.
 func (h *history) repeats(j, k int) bool {
 	was, is := h.summary(j).steps, h.summary(k).steps
-	if max(len(was), len(is)) > maxParallel || !slices.ContainsFunc(was, func(a trace) bool { return made(is, a.call) }) {
+	if max(len(was), len(is)) > maxParallel || !slices.ContainsFunc(was, func(a trace) bool { return containsCall(is, a.call) }) {
 		return false
 	}
 	a, b := h.load(j).steps, h.load(k).steps
@@ -120,19 +118,19 @@ func (h *history) repeats(j, k int) bool {
 		}
 	}
 	for n := range was {
-		if !made(is, was[n].call) && !a[n].made.Reads() {
+		if !containsCall(is, was[n].call) && !a[n].call.Reads() {
 			return false
 		}
 	}
 	return true
 }
 
-// made reports whether a call is among those of a turn.
-func made(steps []trace, call uint64) bool {
+// containsCall reports whether a call is among those of a turn.
+func containsCall(steps []trace, call uint64) bool {
 	return slices.ContainsFunc(steps, func(t trace) bool { return t.call == call })
 }
 
-// loop describes the turns from one on; the tools are those of the turns from tools on.
+// loop describes a loop over the turns from one on; its tools are those of the turns from tools on.
 func (h *history) loop(kind recovery.LoopKind, count, from, tools int) recovery.Loop {
 	n := len(h.turns) - 1
 	l := recovery.Loop{Kind: kind, Count: count, From: h.turns[from].Start, To: h.turns[n].Answered - 1}
@@ -149,20 +147,20 @@ func (h *history) loop(kind recovery.LoopKind, count, from, tools int) recovery.
 	return l
 }
 
-// print is a hash of the calls of the turns from one on, without their order, the same
-// in every process.
+// print returns a hash of the calls of the turns from one on, independent of their order and equal in every
+// process.
 func (h *history) print(kind recovery.LoopKind, from int) uint64 {
 	var prints []uint64
 	for k := from; k < len(h.turns); k++ {
 		for i := range h.turns[k].steps {
 			s := &h.turns[k].steps[i]
-			prints = append(prints, trajectory.Hash(s.Tool, s.made.Key()))
+			prints = append(prints, trajectory.Hash(s.Tool, s.call.Key()))
 		}
 	}
 	return combined(string(kind), prints)
 }
 
-// combined is a hash of a word and of hashes, whose order and repetition do not count.
+// combined returns a hash of a word and a set of hashes, independent of order and repetition.
 func combined(word string, prints []uint64) uint64 {
 	slices.Sort(prints)
 	raw := []byte(word)

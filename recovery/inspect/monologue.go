@@ -8,19 +8,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// maxMonologue bounds the part of a text that is compared, in bytes.
+// maxMonologue limits the part of a text that is compared, in bytes.
 const maxMonologue = 8 << 10
 
-// monologue is the same text again and again, with nothing from the other side
-// but to go on.
+// monologue finds repeated equal texts without calls, answered only by prompts to go on.
 func (h *history) monologue() []recovery.Loop {
 	n := len(h.turns) - 1
-	if h.talks(n) == "" || !h.nudged(n) {
+	if h.textWithoutCalls(n) == "" || !h.onlyPrompted(n) {
 		return nil
 	}
-	said := pairsOf(h.talks(n))
+	said := pairsOf(h.textWithoutCalls(n))
 	k := n
-	for k > 0 && h.nudged(k-1) && len(h.load(k-1).steps) == 0 && alike(pairsOf(h.talks(k-1)), said) {
+	for k > 0 && h.onlyPrompted(k-1) && len(h.load(k-1).steps) == 0 && alike(pairsOf(h.textWithoutCalls(k-1)), said) {
 		k--
 	}
 	if k == n {
@@ -28,12 +27,12 @@ func (h *history) monologue() []recovery.Loop {
 	}
 	l := h.loop(recovery.LoopMonologue, n-k+1, k, n)
 	l.New = true
-	l.Fingerprint = trajectory.Hash(string(l.Kind), strings.ToLower(strings.Join(strings.Fields(h.talks(k)), " ")))
+	l.Fingerprint = trajectory.Hash(string(l.Kind), strings.ToLower(strings.Join(strings.Fields(h.textWithoutCalls(k)), " ")))
 	return []recovery.Loop{l}
 }
 
-// talks is the text of a turn without calls, "" of any other.
-func (h *history) talks(k int) string {
+// textWithoutCalls returns the text of a turn without calls, or "" for other turns.
+func (h *history) textWithoutCalls(k int) string {
 	t := &h.turns[k]
 	var b []byte
 	for _, m := range h.List[t.Start:t.Answered] {
@@ -45,16 +44,16 @@ func (h *history) talks(k int) string {
 	return strings.TrimSpace(string(b[:min(len(b), maxMonologue)]))
 }
 
-// prompts reports whether a message may say to go on.
-func (l *lists) prompts(text string) bool { return l.says(text, toGoOn) || l.says(text, prompted) }
+// maySayGoOn reports whether a message may be a prompt to go on.
+func (l *lists) maySayGoOn(text string) bool { return l.says(text, toGoOn) || l.says(text, prompted) }
 
-// maxNudge bounds a message that may say to go on, in bytes.
+// maxNudge limits a message that may be a prompt to go on, in bytes.
 const maxNudge = 4 << 10
 
-// nudged reports whether what follows turn k, if anything, only says to go on: in
-// short words, or in a longer message that repeats the one before.
-func (h *history) nudged(k int) bool {
-	list, t := h.personMessages(), &h.turns[k]
+// onlyPrompted reports whether the user messages after turn k, if any, are only prompts to go on: short ones, or
+// longer ones that repeat the previous message.
+func (h *history) onlyPrompted(k int) bool {
+	list, t := h.userMessages(), &h.turns[k]
 	for n := range list {
 		p := &list[n]
 		if p.index < t.Answered || p.index >= t.End {
@@ -75,8 +74,7 @@ func (h *history) nudged(k int) bool {
 	return true
 }
 
-// pairsOf is the pairs of adjacent words of a text, and each single word of a
-// very short one.
+// pairsOf counts the pairs of adjacent words of a text, or the single words of a very short text.
 func pairsOf(text string) map[uint64]int {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	set := make(map[uint64]int, len(words))
@@ -93,9 +91,8 @@ func pairsOf(text string) map[uint64]int {
 	return set
 }
 
-// alike reports whether two texts are nearly the same: nine tenths of the pairs
-// of the shorter one are in the other, which is at most half as long again, or
-// a few words longer.
+// alike reports whether two texts are nearly the same: they share nine tenths of the shorter one's pairs, and
+// the longer one is at most half as long again, or a few words longer.
 func alike(a, b map[uint64]int) bool {
 	na, nb, both := 0, 0, 0
 	for w, n := range a {

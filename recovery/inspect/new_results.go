@@ -27,29 +27,30 @@ func (s *Stage) hasNewResults(b *transcript.Body) bool {
 	for last > 0 && list[last-1].Role == transcript.RoleAssistant {
 		last--
 	}
-	// A monologue is at least text, a message to go on, text, such a message.
+	// A monologue is at least: text, a prompt to go on, text, a prompt.
 	end := list[len(list)-1]
 	if last < 2 || list[last-2].Role != transcript.RoleAssistant || list[last-1].Role != transcript.RoleUser || end.End-end.Start >= 2*maxNudge {
 		return false
 	}
 	l, _ := s.rules.get()
-	return l.prompts(end.Text())
+	return l.maySayGoOn(end.Text())
 }
 
-// actionSigns are in every text that makes a call, as it stands in a body.
+// actionSigns are the signs of a call in a text message; every such message contains one of them, as JSON
+// encodes it.
 var actionSigns = []string{"```", "<", `\u003c`, `\u003C`, "ction:"}
 
-// observable reports cheaply whether the message after the assistant's message i
-// may be an observation of a text protocol.
+// observable reports cheaply whether the message after the assistant's message i may be an observation of a text
+// protocol.
 func observable(b *transcript.Body, i int) bool {
 	raw := b.Messages()[i].Raw()
 	return slices.ContainsFunc(actionSigns, func(sign string) bool { return bytes.Contains(raw, []byte(sign)) }) &&
 		len(b.Tools()) == 0 && trajectory.IsObservation(b, i+1)
 }
 
-// agent reports whether the conversation is an agent's, and not a person's who says to
-// go on: it has tools, or had results, or ends with a message that only clients write.
-func (h *history) agent() bool {
+// isAgent reports whether the conversation is an isAgent's, and not a person's who asks the model to go on: it has
+// tools or results, or ends with a message that only programs write.
+func (h *history) isAgent() bool {
 	if len(h.Body.Tools()) > 0 || h.Fenced() {
 		return true
 	}
@@ -58,6 +59,6 @@ func (h *history) agent() bool {
 			return true
 		}
 	}
-	persons := h.personMessages()
+	persons := h.userMessages()
 	return len(persons) > 0 && !h.rules.says(h.List[persons[len(persons)-1].index].Text(), toGoOn)
 }

@@ -8,27 +8,27 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// essence is what a result says, without the wrappers of agents.
+// essence is a result's content without the wrappers of agents.
 type essence struct {
-	text   string // head and tail of a large one
-	middle string // what is between them, as it came
-	media  string // marks of images and the like
+	text   string // the beginning and end of a large one
+	middle string // the part between them, not decoded further
+	media  string // hashes of images and other media
 }
 
 func (s *step) essence() *essence {
-	if !s.opened {
+	if !s.isParsed {
 		s.open()
 	}
-	return &s.said
+	return &s.parsed
 }
 
-// outcome is a hash of what the result says, the same in every process: equal where two
-// calls brought the same. What differs each time does not count, as trajectory.Outcome
-// says; of a success all counts but how long something took: a clock that moved on is news.
+// outcome returns a hash of the result, equal in every process and for equivalent results. Volatile parts do not
+// count, as trajectory.Outcome defines them; of a success only durations are volatile, because a clock that
+// moved on is a new result.
 func (s *step) outcome() uint64 {
 	if s.hash == 0 {
 		f, e := s.judge(), s.essence()
-		volatile := s.wrong()
+		volatile := s.seemsFailed()
 		raw := binary.BigEndian.AppendUint64([]byte(e.media), trajectory.Outcome(e.text, volatile))
 		if e.middle != "" {
 			raw = binary.BigEndian.AppendUint64(raw, trajectory.Outcome(e.middle, volatile))
@@ -38,17 +38,17 @@ func (s *step) outcome() uint64 {
 	return s.hash
 }
 
-// wrong reports whether the result is a failure, or reads like one where nothing
-// tells how the call ended, as in text protocols without exit codes.
-func (s *step) wrong() bool {
-	if f := s.judge(); f.Failed || f.Rule != "success" || s.made.Reads() {
+// seemsFailed reports whether the result is a failure, or reads like one when the outcome is unknown, as in text
+// protocols without exit codes.
+func (s *step) seemsFailed() bool {
+	if f := s.judge(); f.Failed || f.Rule != "success" || s.call.Reads() {
 		return f.Failed
 	}
 	text := s.essence().text
 	return len(text) < headWindow && s.history.rules.says(text, complaint)
 }
 
-// trivial reports whether a result brings nothing.
+// trivial reports whether a result has no content.
 func (l *lists) trivial(text string) bool {
 	if len(text) > maxReceipt {
 		return false

@@ -4,34 +4,33 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// What followed a turn's failure, as the cause of guidance_outcome.
+// What followed a turn's failure, as causes of guidance_outcome.
 const (
 	OutcomeRecovered = "recovered" // a success
 	OutcomeRepeated  = "repeated"  // the same failure
 	OutcomeOther     = "other"     // other failures
 )
 
-// Outcomes learn what followed failures.
+// Outcomes learns from what followed failures.
 type Outcomes interface {
-	// Open reports whether something still waits to be told of a session. It is asked for every
-	// request with results.
+	// Open reports whether an outcome is still awaited for the session. It is called for every request with results.
 	Open(session string) bool
-	// After is told what followed a failure; the same may be told again. It never blocks.
+	// After receives what followed a failure, possibly more than once. It must not block.
 	After(recovery.After)
 }
 
 const (
-	// lastTold is of how many turns at the end it is told what followed.
-	lastTold = 3
-	// maxAfter bounds how many failures of one turn are told of.
+	// lastReported is the number of turns at the end whose outcomes are reported.
+	lastReported = 3
+	// maxAfter limits how many failures of one turn are reported.
 	maxAfter = 4
 )
 
-// failureBefore is the previous turn's failure that the model may have been told
-// of, nil without one and where a person spoke since.
+// failureBefore returns the failure of the previous turn about which the model may have got a note, or nil if
+// there is none or if the user spoke since.
 func (s *Stage) failureBefore(h *history) *recovery.ToolFailure {
 	k := len(h.turns) - 2
-	if k < 0 || h.personSpoke(k) {
+	if k < 0 || h.userSpoke(k) {
 		return nil
 	}
 	steps := h.load(k).steps
@@ -60,15 +59,15 @@ func (s *Stage) reportOutcome(x *recovery.Exchange, failure *recovery.ToolFailur
 	s.observer.Observe(ev)
 }
 
-// reportAfter tells what followed the last turns: their failures, or, where something is
-// still awaited, turns in which nothing failed, as agents go round in circles in these, too.
+// reportAfter reports what followed the last turns: their failures and, if an outcome is awaited, also turns
+// without a failure, because an agent may repeat itself in these, too.
 func (s *Stage) reportAfter(x *recovery.Exchange, h *history) {
 	open := s.Outcomes.Open(x.Session)
 	var gains []gain
 	if open {
 		gains, _ = h.gains()
 	}
-	for k := len(h.turns) - 1; k >= max(0, len(h.turns)-lastTold); k-- {
+	for k := len(h.turns) - 1; k >= max(0, len(h.turns)-lastReported); k-- {
 		steps := h.load(k).steps
 		if open && len(steps) > 0 && h.summary(k).print == 0 {
 			s.reportSince(x, h, k, recovery.After{At: steps[len(steps)-1].Index}, func(j int, a *recovery.After) {
@@ -98,8 +97,8 @@ func (s *Stage) reportAfter(x *recovery.Exchange, h *history) {
 	}
 }
 
-// reportSince reports what the turns after turn k brought, if any followed; weigh adds to it what
-// one turn did.
+// reportSince reports what the turns after turn k brought, if there are any; weigh adds the findings of one
+// turn.
 func (s *Stage) reportSince(x *recovery.Exchange, h *history, k int, a recovery.After, weigh func(j int, a *recovery.After)) {
 	for j := k; j < len(h.turns); j++ {
 		if j > k {
@@ -108,7 +107,7 @@ func (s *Stage) reportSince(x *recovery.Exchange, h *history, k int, a recovery.
 		if a.Target || a.Same {
 			break
 		}
-		if h.personSpoke(j) {
+		if h.userSpoke(j) {
 			a.Stopped = len(h.load(j).steps) == 0
 			a.Person = !a.Stopped
 			break
@@ -120,7 +119,7 @@ func (s *Stage) reportSince(x *recovery.Exchange, h *history, k int, a recovery.
 	}
 }
 
-// compare adds what the turn's steps did about one that had failed.
+// compare adds what the turn's steps did about a failed step.
 func (t *turn) compare(failed *step, a *recovery.After) {
 	for i := range t.steps {
 		s := &t.steps[i]
@@ -128,10 +127,10 @@ func (t *turn) compare(failed *step, a *recovery.After) {
 		switch {
 		case f.Failed:
 			a.Same = a.Same || f.Fingerprint == failed.verdict.Fingerprint
-		case achieves(&failed.made, &s.made):
+		case achieves(&failed.call, &s.call):
 			a.Target = true
 		default:
-			a.Some, a.Again = true, a.Again || runsAgain(&failed.made, &s.made)
+			a.Some, a.Again = true, a.Again || runsAgain(&failed.call, &s.call)
 		}
 	}
 }

@@ -8,24 +8,23 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// A pipe has the exit code of its last program. Here is what shows nevertheless that one
-// before it failed: an output that is nothing but errors, or ends as only a failing program does.
+// A pipe has the exit code of its last program. This file finds signs that an earlier program failed: an output
+// of only errors, or an end that only a failing program prints.
 
-// allErrors reports whether nothing was printed but errors: what follows in a pipe
-// hid the exit code.
+// allErrors reports whether the output consists of errors only, so that the exit code is that of a later program
+// in the pipe.
 func (v *view) allErrors() bool {
 	return v.ownErrors() || v.briefErrors() || v.statedErrors() || v.kind == trajectory.Shell && !v.prints(v.quiet) && !v.data() && (v.uncaught() || v.chained())
 }
 
-// causedBy stands above each cause of an error, as Rust's programs print them.
+// causedBy is the line above each cause of an error, as Rust programs print it.
 const causedBy = "Caused by:"
 
-// thrownAt is the line above the source with which Node.js begins to tell of an error that
-// nobody caught.
+// thrownAt matches the line above the source code with which Node.js begins the report of an uncaught error.
 var thrownAt = recovery.NewPattern(`^(?:node:[\w/.]+|\[(?:eval|stdin)\]|(?:file://)?/\S+):\d+$`)
 
-// uncaught reports whether the output is Node.js' word on an error that nobody caught: the
-// source, the message and its stack.
+// uncaught reports whether the output is Node.js' report of an uncaught error: the source code, the message and
+// its stack.
 func (v *view) uncaught() bool {
 	if len(v.lines) < 5 || !thrownAt.MatchString(v.lines[0].text) || !v.is(2, carets) {
 		return false
@@ -39,7 +38,7 @@ func (v *view) uncaught() bool {
 	return at > 3
 }
 
-// chained reports whether the output ends with an error and the causes below it.
+// chained reports whether the output ends with an error and its causes.
 func (v *view) chained() bool {
 	causes := 0
 	for i := len(v.lines) - 1; i >= max(0, len(v.lines)-maxReport); i-- {
@@ -53,12 +52,11 @@ func (v *view) chained() bool {
 	return false
 }
 
-// ownErrors reports whether npm, or programs that only read or copy, printed nothing
-// but their own errors.
+// ownErrors reports whether the output consists of errors from npm, or from programs that only read or copy.
 func (v *view) ownErrors() bool {
 	for i := range v.lines {
 		text := v.lines[i].text
-		if strings.Trim(text, " \t0123456789") == "" || byNPM(text) { // wc behind the pipe
+		if strings.Trim(text, " \t0123456789") == "" || byNPM(text) { // a line of wc behind the pipe
 			continue
 		}
 		program, _, _ := strings.Cut(text, ": ")
@@ -69,20 +67,19 @@ func (v *view) ownErrors() bool {
 	return len(v.lines) > 0 && (len(v.lines) <= shortResult || byNPM(v.lines[0].text))
 }
 
-// byNPM reports whether a line is npm's: it prints such only where it fails.
+// byNPM reports whether a line is an error of npm, which it prints only if it fails.
 func byNPM(text string) bool {
 	return strings.HasPrefix(text+" ", "npm error ") || strings.HasPrefix(text+" ", "npm ERR! ")
 }
 
-// Bounds of an output that is nothing but errors, in lines.
+// Limits of an output that consists of errors only.
 const (
-	maxBrief  = 6 // with stack frames, usage and hints
+	maxBrief  = 6 // lines, with stack frames, usage and hints
 	maxErrors = 3
 )
 
-// briefErrors reports whether the whole output is a few errors in strict forms, with
-// the frames and hints below them, of a command that does not print what it read: a
-// program that failed behind a pipe has the exit code of the program after it.
+// briefErrors reports whether the output consists of a few errors in strict forms, with frames and hints below
+// them, and the command does not print what it reads: a program before the last one in a pipe failed.
 func (v *view) briefErrors() bool {
 	if len(v.lines) > maxBrief || v.kind != trajectory.Shell || v.prints(v.quiet) || v.data() {
 		return false
@@ -103,22 +100,20 @@ func (v *view) briefErrors() bool {
 	return count > 0 && count <= maxErrors
 }
 
-// statedExit is what commands print that ask for the exit code of the one before:
-// echo "exit=$?".
+// statedExit matches the output of a command that prints the previous exit code: echo "exit=$?".
 var statedExit = recovery.NewPattern(`(?i)^(?:[\w./-]{1,40} ){0,2}(?:exit(?:ed)?(?: ?code| ?status)?|rc|status|ret(?:code|val)?) ?[=:]? ?[1-9]\d{0,2}$`)
 
-// tellers are programs that print no file.
-var tellers = []string{"echo", "printf", "curl", "wget"}
+// printers are programs that print no file.
+var printers = []string{"echo", "printf", "curl", "wget"}
 
-// statedErrors reports whether the output says last that what was run ended with
-// another code than 0, and has nothing but errors above. What only prints that is no
-// source of errors then, nor is a download that failed.
+// statedErrors reports whether the last line states an exit code other than 0 and all lines above it are errors.
+// In this case programs that only print, or download, do not count as programs that print what they read.
 func (v *view) statedErrors() bool {
 	last := len(v.lines) - 1
 	if last < 1 || !statedExit.MatchString(v.lines[last].text) {
 		return false
 	}
 	rest := *v
-	rest.lines, rest.ends, rest.reports, rest.quiet = v.lines[:last], 0, 0, tellers
+	rest.lines, rest.ends, rest.reports, rest.quiet = v.lines[:last], 0, 0, printers
 	return rest.ownErrors() || rest.briefErrors()
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Position says where a history stands whose last turn failed, or waits again for
-// the same: which turn that is, what it failed in, and what came before. It is the
-// zero Turn where a tool succeeded, or no results are new. At most the last 60 turns
-// are looked at.
+// Position describes where a history stands whose last turn failed or waits again for the same thing: which turn
+// it is, its failure, and what came before. It returns the zero Turn if a tool succeeded or there are no new
+// results. It inspects at most the last 60 turns.
 func (r *Rules) Position(b *transcript.Body) recovery.Turn {
 	l, _ := r.get()
 	return l.readHistory(b).position()
@@ -28,13 +27,13 @@ func (h *history) position() (p recovery.Turn) {
 		return p
 	}
 	now := h.summary(n)
-	if now.print == 0 && !((now.waits || now.wrong) && n > 0 && !h.personSpoke(n-1) && h.repeats(n-1, n)) {
+	if now.print == 0 && !((now.waits || now.seemsFailed) && n > 0 && !h.userSpoke(n-1) && h.repeats(n-1, n)) {
 		return p
 	}
 	p.User, p.Slot, p.Key = h.userBefore(len(h.List)), h.slot(n), now.key
 	p.Streak = h.streak(p.Key, p.User)
 	if p.Streak > 1 {
-		p.Allowed, p.Until = h.asked()
+		p.Allowed, p.Until = h.askedToRepeat()
 	}
 	if p.Waits = now.waits; n > 0 && (p.Waits || p.Until) {
 		p.Before = h.slot(n - 1)
@@ -43,7 +42,7 @@ func (h *history) position() (p recovery.Turn) {
 		return p
 	}
 	p.Failure, p.Success = t.failure(), h.lastSuccess()
-	if now.wrong {
+	if now.seemsFailed {
 		p.Failure, p.Success, p.Seen = t.steps[0].complaint(), 0, p.Streak
 		return p
 	}
@@ -55,8 +54,8 @@ func (h *history) position() (p recovery.Turn) {
 	return p
 }
 
-// key is a hash of what the turn did and what came of it, the same in every
-// process: equal for turns of which one repeats the other.
+// key returns a hash of the turn's calls and results, equal in every process and for turns that repeat each
+// other.
 func (t *turn) key() uint64 {
 	prints := make([]uint64, len(t.steps))
 	for i := range t.steps {
@@ -66,15 +65,15 @@ func (t *turn) key() uint64 {
 	return combined("", prints)
 }
 
-// callKey is what call i of the turn does, equal for the same.
+// callKey returns a key of call i, equal for equivalent calls.
 func (t *turn) callKey(i int) string {
 	if i >= maxRead {
 		return t.steps[i].Arguments
 	}
-	return t.steps[i].made.Key()
+	return t.steps[i].call.Key()
 }
 
-// slot names turn k by its bytes and its place.
+// slot identifies turn k by its bytes and its position.
 func (h *history) slot(k int) string {
 	t, sum := &h.turns[k], sha256.New()
 	for _, m := range h.List[t.Start:t.Answered] {
@@ -84,8 +83,8 @@ func (h *history) slot(k int) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// failure is what the turn failed in, nil if any result is a success or there is
-// none. Several different failures are one with a fingerprint of its own.
+// failure returns the turn's failure, or nil if a result is a success or there are no results. Several different
+// failures become one with a fingerprint of its own.
 func (t *turn) failure() *recovery.ToolFailure {
 	var first *recovery.ToolFailure
 	var prints []uint64
@@ -109,8 +108,8 @@ func (t *turn) failure() *recovery.ToolFailure {
 	return &out
 }
 
-// complaint is the failure that a result reads like which nothing says is one, once it
-// was repeated.
+// complaint returns a failure for a result that reads like one although the outcome is unknown, for use once it
+// is repeated.
 func (s *step) complaint() *recovery.ToolFailure {
 	f := *s.judge()
 	f.Failed, f.Category, f.Confidence, f.Rule = true, recovery.CategoryNone, possible, "complaint"
@@ -125,7 +124,7 @@ func (s *step) complaint() *recovery.ToolFailure {
 	return &f
 }
 
-// lastSuccess marks the last successful result.
+// lastSuccess identifies the last successful result.
 func (h *history) lastSuccess() uint64 {
 	for k := len(h.turns) - 1; k >= 0; k-- {
 		t := h.load(k)
@@ -138,8 +137,8 @@ func (h *history) lastSuccess() uint64 {
 	return 0
 }
 
-// streak counts the turns in a row at the end that have this key, between which
-// the person said nothing new. What only talked does not count.
+// streak counts the consecutive turns at the end with this key and no new user message between them. Turns
+// without calls do not count.
 func (h *history) streak(key, user uint64) (n int) {
 	for k := len(h.turns) - 1; k >= 0 && h.userBefore(h.turns[k].Start) == user; k-- {
 		if p := h.summary(k); p.key == key {

@@ -14,8 +14,8 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Bounds of what is read for what persons rule out, in bytes: of the instructions, of
-// one message, of all messages, and of one sentence.
+// Limits of the texts that are searched, in bytes: of the instructions, of one message, of all messages, and of
+// one sentence.
 const (
 	maxInstructions = 96 << 10
 	maxWords        = 16 << 10
@@ -23,12 +23,11 @@ const (
 	maxSentence     = 400
 )
 
-// maxKnown is the number of texts of which it is kept what they rule out.
+// maxKnown limits how many texts' results are cached.
 const maxKnown = 4096
 
-// Preferences finds what persons rule out in a conversation, in their own words and in
-// the instructions before it: "never use sudo". It is immutable and safe for concurrent
-// use; its rules are read and compiled when the first text comes.
+// Preferences finds what users forbid in a conversation, in their own words and in the instructions: "never use
+// sudo". It is immutable and safe for concurrent use; it loads and compiles its rules on first use.
 type Preferences struct {
 	get func() (*preferences, error)
 }
@@ -36,12 +35,12 @@ type Preferences struct {
 type preferences struct {
 	*rule.List
 	of    map[recovery.Deeds]rule.Mask
-	signs []string                                 // of which a sentence must have one to be looked at
-	known *store.Cache[secretName, recovery.Deeds] // what was found in texts, by their hashes: most come again
-	seeds [2]maphash.Seed                          // of the hashes: who knew them could make two texts one
+	signs []string                                 // a sentence without any of these is skipped
+	known *store.Cache[secretName, recovery.Deeds] // results by the texts' hashes, because most texts come again
+	seeds [2]maphash.Seed                          // seeds of the hashes; with known seeds someone could construct two texts with one hash
 }
 
-// NewPreferences makes them of the rules that load returns, whose classes are names of deeds.
+// NewPreferences returns Preferences with the rules from load; the rules' classes are names of deeds.
 func NewPreferences(load func() (rule.Set, error)) *Preferences {
 	return &Preferences{get: sync.OnceValues(func() (*preferences, error) {
 		set, err := load()
@@ -64,20 +63,19 @@ func NewPreferences(load func() (rule.Set, error)) *Preferences {
 	})}
 }
 
-// Warm reads and compiles the rules now.
+// Warm loads and compiles the rules now.
 func (p *Preferences) Warm() { _, _ = p.get() }
 
-// Barred is what persons and instructions rule out in a conversation. What a tool
-// printed does not count, nor what the model said. A later permission takes nothing
-// back. Its time is linear, and bounded: of instructions the first 96 KiB are read, of
-// a person's messages the last 128 KiB, of each the first 16.
+// Barred returns what users and instructions forbid in a conversation. Tool output and the model's words do not
+// count. A later permission revokes nothing. It takes linear, limited time: it reads the first 96 KiB of the
+// instructions, and the last 128 KiB of the user's messages, 16 KiB of each.
 func (p *Preferences) Barred(b *transcript.Body) recovery.Deeds {
 	all, _ := p.barred(new(lists).readHistory(b))
 	return all
 }
 
-// barred also says what of it persons said themselves: no instructions, and no message that a
-// program wrote for them.
+// barred also returns the part that users said themselves: not in instructions, and not in text that a program
+// inserted.
 func (p *Preferences) barred(h *history) (all, said recovery.Deeds) {
 	l, err := p.get()
 	if err != nil {
@@ -85,7 +83,7 @@ func (p *Preferences) barred(h *history) (all, said recovery.Deeds) {
 	}
 	all = l.recall(string(clip(h.Body.AppendSystem(nil), maxInstructions)))
 	left := maxAllWords
-	persons := h.personMessages()
+	persons := h.userMessages()
 	for i := len(persons) - 1; i >= 0 && left > 0; i-- {
 		text := clip(h.List[persons[i].index].Text(), min(left, maxWords))
 		deeds := l.recall(text)
@@ -97,8 +95,8 @@ func (p *Preferences) barred(h *history) (all, said recovery.Deeds) {
 	return all, said
 }
 
-// withoutInserts returns a user's message without what programs insert into it: text between tags that begin
-// a line, and files of instructions.
+// withoutInserts returns a user's message without text that programs insert: text in tags that begin a line, and
+// files of instructions.
 func withoutInserts(text string) string {
 	var own strings.Builder
 	closing := ""
@@ -124,7 +122,7 @@ func withoutInserts(text string) string {
 
 func clip[T string | []byte](text T, n int) T { return text[:min(len(text), n)] }
 
-// recall is read, once for equal texts.
+// recall returns read's result for a text, from the cache if possible.
 func (l *preferences) recall(text string) recovery.Deeds {
 	key := secretName{maphash.String(l.seeds[0], text), maphash.String(l.seeds[1], text)}
 	out, ok := l.known.Get(key)
@@ -135,7 +133,7 @@ func (l *preferences) recall(text string) recovery.Deeds {
 	return out
 }
 
-// read is what the sentences of a text rule out.
+// read returns what the sentences of a text forbid.
 func (l *preferences) read(text string) (out recovery.Deeds) {
 	text = strings.ToLower(text)
 	for text != "" {
@@ -154,7 +152,7 @@ func (l *preferences) read(text string) (out recovery.Deeds) {
 	return out
 }
 
-// sentence is the first one of a text, and what follows.
+// sentence returns the first sentence of a text and the rest.
 func sentence(text string) (first, rest string) {
 	for i, r := range text {
 		switch r {
@@ -172,7 +170,7 @@ func sentence(text string) (first, rest string) {
 	return text, ""
 }
 
-// Check runs the examples of the rules, as [Rules.Check] does.
+// Check tests the rules with their examples, as [Rules.Check] does.
 func (p *Preferences) Check() error {
 	l, err := p.get()
 	if err != nil {
@@ -184,12 +182,12 @@ func (p *Preferences) Check() error {
 		deed := recovery.DeedsOf(r.Class)
 		for j, text := range r.Examples {
 			if l.read(text)&deed == 0 {
-				errs = append(errs, fmt.Errorf("%s: examples[%d] %q rules out %q", r.Name, j, text, l.read(text)))
+				errs = append(errs, fmt.Errorf("%s: examples[%d] %q: forbids %q", r.Name, j, text, l.read(text)))
 			}
 		}
 		for j, text := range r.Lookalikes {
 			if l.read(text)&deed != 0 {
-				errs = append(errs, fmt.Errorf("%s: lookalikes[%d] %q is ruled out by it", r.Name, j, text))
+				errs = append(errs, fmt.Errorf("%s: lookalikes[%d] %q: is matched by mistake", r.Name, j, text))
 			}
 		}
 	}

@@ -6,9 +6,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// How far back progress is looked at, in steps: what was known before, of how many
-// steps it is the share, how many are the last ones, and how little of what these
-// could have brought is none, in percent.
+// Limits of the progress, in steps: how far back results are known, how many steps count, how many are the
+// recent ones. Below stuckBelow percent, the recent steps count as no progress.
 const (
 	progressKnown  = 24
 	progressSteps  = 12
@@ -16,21 +15,20 @@ const (
 	stuckBelow     = 5
 )
 
-// What a step counts that only failed, in a way that was not known, and in one that
-// was but with something else in it; both less the longer the row of failures is.
+// The share of a step that failed in a new way, and of one that failed in a known way with a new detail. Both
+// decrease with the number of consecutive failures.
 const (
 	newFailure   = 1.0 / 3
 	knownFailure = 1.0 / 6
 )
 
-// Progress says whether an agent gets on at the end of a history. Its time is linear in
-// the last 24 turns.
+// Progress measures an agent's progress at the end of a history. It takes time linear in the last 24 turns.
 func (r *Rules) Progress(b *transcript.Body) recovery.Progress {
 	l, _ := r.get()
-	return l.readHistory(b).getsOn()
+	return l.readHistory(b).progress()
 }
 
-func (h *history) getsOn() (p recovery.Progress) {
+func (h *history) progress() (p recovery.Progress) {
 	gains, task := h.gains()
 	gains = gains[max(0, len(gains)-progressSteps):]
 	p.Steps, p.Percent, p.Task = len(gains), percent(gains), task
@@ -39,16 +37,16 @@ func (h *history) getsOn() (p recovery.Progress) {
 	return p
 }
 
-// gain is what a turn brought, 0 to 1.
+// gain is the progress of a turn, 0 to 1.
 type gain struct {
 	turn  int
 	share float64
 }
 
-// gains are what the last turns since a person spoke brought, without those that
-// waited, and what the agent was at.
+// gains returns the progress of the last turns since the user spoke, without waiting turns, and the agent's kind
+// of task.
 func (h *history) gains() (list []gain, task recovery.Task) {
-	c := course{seen: newSeen(), failures: map[uint64]bool{}, turns: map[uint64]bool{}}
+	c := progressState{seen: newSeen(), failures: map[uint64]bool{}, turns: map[uint64]bool{}}
 	for k := max(h.since(progressKnown), 0); k < len(h.turns); k++ {
 		p := h.summary(k)
 		if n := len(p.steps); n == 0 || n > maxParallel {
@@ -66,10 +64,9 @@ func (h *history) gains() (list []gain, task recovery.Task) {
 	return list, task
 }
 
-// noProgress is a number of steps at the end of the history, in turn first or later,
-// that brought nothing: each repeated a call or only looked, and each result was known
-// or empty. What may have changed something makes all results new again, and so does a
-// person's message.
+// noProgress finds a number of steps at the end of the history, in turn first or later, that brought nothing:
+// each repeated a call or only read, and each result was known or empty. After a call that may have changed
+// something all results count as new, and so after a user's message.
 func (h *history) noProgress(first, steps int) []recovery.Loop {
 	if steps <= 0 || len(h.turns)-first < steps {
 		return nil
@@ -91,26 +88,26 @@ func (h *history) noProgress(first, steps int) []recovery.Loop {
 		return nil
 	}
 	l := h.loop(recovery.LoopNoProgress, count, from, from)
-	l.New = count == steps && !before // it is told once
+	l.New = count == steps && !before // reported once
 	l.Fingerprint = trajectory.Hash(string(l.Kind), string(h.List[l.From].Raw()))
 	return []recovery.Loop{l}
 }
 
-// seen is what is known so far, by the hashes of traces.
+// seen holds what is known so far, by the hashes of traces.
 type seen struct {
 	results, calls map[uint64]bool
 }
 
 func newSeen() seen { return seen{results: map[uint64]bool{}, calls: map[uint64]bool{}} }
 
-// progress reports whether a turn brought anything new, and remembers it.
+// progress reports whether a turn brought anything new, and records it.
 func (known *seen) progress(turn []trace) bool {
 	progress, changed := false, false
 	for i := range turn {
 		s := &turn[i]
 		if !s.nothing {
-			progress = progress || !known.results[s.said]
-			known.results[s.said] = true
+			progress = progress || !known.results[s.result]
+			known.results[s.result] = true
 		}
 		progress = progress || s.awaits
 		changed = changed || s.changes && !known.calls[s.call]
@@ -123,15 +120,15 @@ func (known *seen) progress(turn []trace) bool {
 	return progress || changed
 }
 
-// course is what a session knows, and what it failed in.
-type course struct {
+// progressState is a session's known results and its failures.
+type progressState struct {
 	seen
 	failures, turns map[uint64]bool // fingerprints of failures, keys of turns that failed
-	row             int             // of failing turns
+	row             int             // consecutive failing turns
 }
 
-// gain is what a turn with calls brought, 0 to 1; nothing where it waited.
-func (c *course) gain(p *summary) (gain float64) {
+// gain returns the progress of a turn with calls, 0 to 1; 0 for a waiting turn.
+func (c *progressState) gain(p *summary) (gain float64) {
 	progress := c.progress(p.steps)
 	if p.print == 0 {
 		c.row = 0
@@ -156,7 +153,7 @@ func (c *course) gain(p *summary) (gain float64) {
 	return gain
 }
 
-// percent is the mean share.
+// percent returns the mean share in percent.
 func percent(list []gain) int {
 	sum := 0.0
 	for _, g := range list {

@@ -10,7 +10,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// achieves reports whether the call made, which succeeded, did what the failed call was for: it works on one of the
+// achieves reports whether the successful call made did what the failed call was for: it works on one of the
 // same objects or, if the failed call names none, with the same program or tool. A call that only reads does not
 // achieve a change, and finding a file is not reading it.
 func achieves(failed, made *trajectory.Call) bool {
@@ -25,7 +25,7 @@ func achieves(failed, made *trajectory.Call) bool {
 	return slices.ContainsFunc(of, func(p string) bool { return slices.Contains(by, p) })
 }
 
-// runsAgain reports whether a call is of the program or tool that another one was of.
+// runsAgain reports whether two calls use the same program or tool.
 func runsAgain(failed, made *trajectory.Call) bool {
 	_, of := objectsOf(failed)
 	_, by := objectsOf(made)
@@ -68,16 +68,16 @@ func objectsOf(c *trajectory.Call) (on, by []string) {
 	return on, []string{c.Tool}
 }
 
-// maxAimed bounds the arguments that are searched for what a call works on, in bytes.
+// maxAimed limits the arguments that objectsOf searches, in bytes.
 const maxAimed = 16 << 10
 
 var (
-	// locators are programs that find files, and locating the words with which names of such tools begin.
+	// locators are programs that find files, locating the first words of names of such tools.
 	locators = []string{"find", "fd", "ls", "locate", "which", "whereis", "type", "tree", "stat", "file", "test"}
 	locating = []string{"find", "glob", "list", "ls", "search", "grep", "tree", "locate"}
 )
 
-// locates reports whether a call tells where something is, and not what is in it.
+// locates reports whether a call finds where something is, rather than reading it.
 func locates(c *trajectory.Call) bool {
 	if c.Line() == "" {
 		words := trajectory.NameWords(c.Tool)

@@ -12,16 +12,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// Rules is what recognises failures in tools' results, and repetition. It is
-// immutable and safe for concurrent use; it is read and compiled when the first
-// result comes.
+// Rules recognises failures in tool results, and repetition. It is immutable and safe for concurrent use; it
+// loads and compiles its rules when the first result comes.
 type Rules struct {
 	get func() (*lists, error)
 }
 
-// NewRules makes rules of an operator's own ones and of those that load returns, in
-// this order. It is meant to be made once and shared. If the rules cannot be read,
-// which Check tells, they recognise nothing but structure.
+// NewRules returns Rules with an operator's own rules, followed by the rules from load. Create it once and share
+// it. If the rules cannot be loaded, which Check reports, it recognises failures only by structure.
 func NewRules(load func() (rule.Set, error), own ...rule.Rule) *Rules {
 	return &Rules{get: sync.OnceValues(func() (*lists, error) {
 		set, err := load()
@@ -41,17 +39,17 @@ func NewRules(load func() (rule.Set, error), own ...rule.Rule) *Rules {
 	})}
 }
 
-// Warm reads and compiles the rules now, so that the first result does not wait for it.
+// Warm loads and compiles the rules now, so that the first result does not wait for it.
 func (r *Rules) Warm() { _, _ = r.get() }
 
-// class is what a rule says of a line, where it names no category of failures.
+// class is the conclusion of a rule that names no category of failures.
 type class uint8
 
 const (
-	noCategory   class = iota // a failure, and none of the ten kinds
-	otherFailure              // the same, only where errors stand
-	refusal                   // a person's or a policy's no
-	ended                     // the call was ended for its time
+	noCategory   class = iota // a failure of none of the ten categories
+	otherFailure              // the same, but only where errors usually are
+	refusal                   // a person's or a policy's refusal
+	ended                     // the call hit a time limit
 	editRefused               // an editor did not apply an edit
 	editOrder
 	editSyntax
@@ -59,9 +57,9 @@ const (
 	testsPassed
 	testsNotRun
 	noError // never an error of the call
-	quoted  // no evidence where the call is not known to have failed
-	genuine // not quoted, though it looks like it
-	wentOn  // the program says that it went on
+	quoted  // no evidence unless the call is known to have failed
+	genuine // not quoted, although it looks like it
+	wentOn  // the program says that it continued
 	logged
 	source
 	carets
@@ -88,22 +86,22 @@ const (
 	askedTimes
 	askedUntil
 
-	// Groups, of whose rules the first decides.
+	// Groups of classes; the first matching rule of a group decides.
 	categories // of failures, and noCategory
-	forms      // those of them that are no guesses
+	forms      // the rules of categories that are not guesses
 	quotations
 	summaries
 	edits
 	allGroups
 )
 
-// classNames are the names of classes in files.
+// classNames are the names of the classes in rule files.
 var classNames = [categories]string{"none", "failure", "refusal", "ended", "edit_refused", "edit_order", "edit_syntax", "tests_failed", "tests_passed",
 	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "error_line", "follows",
 	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "goes_on", "settled", "barren",
 	"complaint", "go_on", "prompted", "asked_times", "asked_until"}
 
-// groupOf is the group of a rule, with which it competes.
+// groupOf returns the group in which a rule competes.
 func groupOf(r *rule.Rule) class {
 	c := class(max(0, slices.Index(classNames[:], r.Class)))
 	switch c {
@@ -119,17 +117,16 @@ func groupOf(r *rule.Rule) class {
 	return c
 }
 
-// How sure a rule is that is not sure as a matter of course. A certain one on a
-// failure is a form that only a failing program prints, and a pipe that hides the
-// exit code hides no more. A guess is a wording: it counts only where the call is
+// The explicit levels of a rule's certainty. A certain failure rule matches a form that only a failing program
+// prints; it counts even if a pipe hides the exit code. A guess matches a wording; it counts only if the call is
 // known to have failed.
 const (
 	certainly = "certain"
 	guess     = "guess"
 )
 
-// lists is the compiled rules, those of each class, the lists of words, and what
-// results came to by them.
+// lists holds the compiled rules, masks by class, word lists, and the cache of summaries that were made with
+// these rules.
 type lists struct {
 	*rule.List
 	of     [allGroups]rule.Mask
@@ -153,7 +150,7 @@ func newLists(list *rule.List, set rule.Set) *lists {
 	return l
 }
 
-// vocabulary is what rules may conclude here, and the facts that they may ask for.
+// vocabulary returns the conclusions and the facts that rules may use.
 func vocabulary() rule.Vocabulary {
 	v := rule.Vocabulary{Classes: slices.Clone(classNames[:]), TextOnly: true}
 	for _, f := range facts {
@@ -165,9 +162,9 @@ func vocabulary() rule.Vocabulary {
 	return v
 }
 
-// facts are what no wording can express, for the conditions when and unless, of the
-// line at a place; -1 is a text that is no line. A category is a fact, too: the line
-// would otherwise be a failure of it.
+// facts are conditions for a rule's when and unless that no wording can express, about the line at an index; -1
+// is a text outside of the result. A category is also a fact: that the line would otherwise be a failure of this
+// category.
 var facts = [...]struct {
 	name  string
 	holds func(v *view, at int) bool
@@ -183,23 +180,23 @@ var facts = [...]struct {
 	{"exit-127", func(v *view, _ int) bool { return v.hasExit && v.exit == 127 }},
 	{"first-line", func(_ *view, at int) bool { return at == 0 }},
 	{"last-line", func(v *view, at int) bool { return at >= 0 && (at == v.ends-1 || v.ends == 0 && at == len(v.lines)-1) }},
-	{"own-name", func(v *view, at int) bool { return at >= 0 && v.underOwnName(v.lines[at].text) }},
+	{"own-name", func(v *view, at int) bool { return at >= 0 && v.hasProgramPrefix(v.lines[at].text) }},
 	{"only-line", func(v *view, at int) bool { return at == 0 && len(v.lines) == 1 }},
 }
 
-// line is a line of a result, and what rules may match it.
+// line is a line of a result, with the rules that may match it.
 type line struct {
 	text    string
 	hits    rule.Hits
 	scanned bool
 }
 
-// maxRuleLine bounds the part of a line that rules look at, in bytes.
+// maxRuleLine limits the part of a line that rules see, in bytes.
 const maxRuleLine = 600
 
 func short(text string) string { return text[:min(len(text), maxRuleLine)] }
 
-// near is how many lines before one its neighbourhood has.
+// near is how many previous lines a rule's condition about neighbours covers.
 const near = 12
 
 // hitsOf scans a line, once.
@@ -212,7 +209,7 @@ func (v *view) hitsOf(l *line) rule.Hits {
 	return l.hits
 }
 
-// first is the first rule of a group that matches line i, nil if none does.
+// first returns the first rule of a group that matches line i, or nil.
 func (v *view) first(i int, c class) *rule.Rule { return v.firstOf(&v.lines[i], i, c, "") }
 
 // is reports whether a rule of a class matches line i.
@@ -224,8 +221,8 @@ func (l *lists) says(text string, c class) bool {
 	return len(hits) > 0 && l.FirstOf(l.of[c], hits, &rule.Subject{Raw: text}) >= 0
 }
 
-// firstOf is first of a line at a place, -1 for one that is in no result, which would
-// otherwise be a failure of a category.
+// firstOf is first for a line at an index, or at -1 for a text outside of the result. about is the category of
+// which the line would otherwise be a failure.
 func (v *view) firstOf(l *line, at int, c class, about string) *rule.Rule {
 	hits := v.hitsOf(l)
 	if len(hits) == 0 {
@@ -242,7 +239,7 @@ func (v *view) subject(l *line, at int, about string) rule.Subject {
 	return rule.Subject{Raw: short(l.text), Scene: v, At: at, Fact: about}
 }
 
-// Holds reports whether a fact holds of the line at a place, for rules.
+// Holds reports whether a fact is true of the line at an index. Rules call it.
 func (v *view) Holds(fact string, at int) bool {
 	for _, f := range facts {
 		if f.name == fact {
@@ -252,13 +249,13 @@ func (v *view) Holds(fact string, at int) bool {
 	return false
 }
 
-// Near reports whether one of the lines before a place matches, for rules.
+// Near reports whether one of the previous lines matches. Rules call it.
 func (v *view) Near(at int, matches func(text string) bool) bool {
 	return at >= 0 && slices.ContainsFunc(v.lines[max(0, at-near):at], func(l line) bool { return matches(short(l.text)) })
 }
 
-// match is the rule on failures that decides a text, nil if none does; guesses only
-// if asked for, and only where no other does.
+// match returns the failure rule that decides a text, or nil. It tries guesses only if asked, and only after all
+// other rules.
 func (v *view) match(text string, guesses bool) *rule.Rule {
 	return v.failure(&line{text: text}, -1, guesses)
 }
@@ -270,17 +267,15 @@ func (v *view) failure(l *line, at int, guesses bool) *rule.Rule {
 	return v.firstOf(l, at, categories, "")
 }
 
-// Rules returns the rules in the order in which they are tried, or why they
-// cannot be used.
+// Rules returns the rules in the order in which they are tried, or the error that prevents their use.
 func (r *Rules) Rules() (*rule.List, error) {
 	l, err := r.get()
 	return l.List, err
 }
 
-// Check runs the examples of the first n rules, of all if n is negative. An example
-// is what a shell printed in a call that failed: one of its lines must be decided by
-// its rule, and no line of a lookalike. The error joins one for each that is not,
-// which begins with its place, as in "rules[2].examples[0]: …".
+// Check tests the first n rules, or all if n is negative, with their examples. An example is shell output of a
+// failed call: its rule must decide one of the lines, and no line of a lookalike. The error joins one for each
+// mismatch, which begins with its position, such as "rules[2].examples[0]: …".
 func (r *Rules) Check(n int) error {
 	l, err := r.get()
 	if err != nil {
@@ -306,8 +301,8 @@ func (r *Rules) Check(n int) error {
 	return errors.Join(errs...)
 }
 
-// decide names the rules that decide the lines of an example, of those with which a
-// rule competes. The facts that the rule asks for hold as far as they can.
+// decide returns the names of the rules in the rule's group that decide the lines of an example. It sets the
+// facts that the rule requires, as far as possible.
 func (l *lists) decide(own *rule.Rule, text string) (names []string) {
 	v := view{rules: l, kind: trajectory.Shell, call: new(trajectory.Call), stderr: -1, outcome: failed, text: text, printed: len(text), hits: new(rule.Hits)}
 	about := ""
@@ -342,8 +337,7 @@ func (l *lists) decide(own *rule.Rule, text string) (names []string) {
 	return names
 }
 
-// submatch is what the first rule of a class finds in a text, with its groups; nil
-// if none does.
+// submatch returns what the first matching rule of a class finds in a text, with its groups, or nil.
 func (l *lists) submatch(text string, c class) []string {
 	hits := l.Scan(nil, text)
 	if len(hits) == 0 {

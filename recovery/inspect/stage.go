@@ -11,18 +11,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// Config tunes what is read out of an agent's history.
+// Config tunes the inspection of an agent's history.
 type Config struct {
-	Enabled bool `yaml:"enabled"` // off: no failures, no loops, no session breaker, no guidance
-	// NoProgress is the number of steps without a new call or result that is a loop; 0 is never.
+	Enabled bool `yaml:"enabled"` // false disables failures, loops, the session breaker and guidance
+	// NoProgress is the number of steps without a new call or result that counts as a loop; 0 disables it.
 	NoProgress int `yaml:"no_progress"`
-	// MinConfidence is the confidence from which a tool's failure is told, 0 to 1.
+	// MinConfidence is the minimum confidence, 0 to 1, for reporting a tool's failure.
 	MinConfidence float64 `yaml:"confidence"`
-	// Rules come before those of the program, so they decide first. Rules.Check runs their examples.
+	// Rules are tried before the built-in ones. Rules.Check tests their examples.
 	Rules []rule.Rule `yaml:"rules"`
 }
 
-// minNoProgress is the lowest NoProgress: a few searches without a hit are work.
+// minNoProgress is the lowest NoProgress: a few searches without a hit are normal work.
 const minNoProgress = 6
 
 // Defaults returns the configuration that applies when none is given.
@@ -30,7 +30,7 @@ func Defaults() Config {
 	return Config{Enabled: true, NoProgress: defaultNoProgress, MinConfidence: Threshold}
 }
 
-// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+// Validate reports every problem as one joined error; each message begins with the key.
 func (c Config) Validate() error {
 	var errs []error
 	if c.NoProgress != 0 && (c.NoProgress < minNoProgress || c.NoProgress > lookBack) {
@@ -42,43 +42,41 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Stage reads what the tools answered and where the history stands. It is
-// immutable once in use, and safe for concurrent use.
+// Stage inspects tool results and the position of the history. It is immutable once in use, and safe for
+// concurrent use.
 type Stage struct {
 	cfg      Config
 	rules    *Rules
 	observer recovery.Observer
-	// HeldOut tells whether a session is part of the hold-out share, whose models
-	// get no guidance; nil is no session. Set it before the first Prepare.
+	// HeldOut reports whether a session belongs to the hold-out share, which gets no guidance; nil means none does. Set it
+	// before the first Prepare.
 	HeldOut func(session string) bool
-	// Preferences finds what persons rule out; nil finds nothing. Set it before the first Prepare.
+	// Preferences finds what users forbid; nil finds nothing. Set it before the first Prepare.
 	Preferences *Preferences
-	// Wishes keep what persons rule out for later sessions; nil keeps nothing. Set it before the first Prepare.
+	// Wishes stores what users forbid for later sessions; nil stores nothing. Set it before the first Prepare.
 	Wishes Wishes
-	// Outcomes are told what followed failures; nil is nobody. Set it before the first Prepare.
+	// Outcomes receives what followed failures; may be nil. Set it before the first Prepare.
 	Outcomes Outcomes
 
-	histories sync.Pool // of *history, for one request after the other
+	histories sync.Pool // of *history, reused for later requests
 }
 
-// Wishes keep what the persons of a client rule out. Safe for concurrent use, no I/O.
+// Wishes stores what the users of a client forbid. It is safe for concurrent use and does no I/O.
 type Wishes interface {
-	// Add keeps what was said in an exchange, and returns what is known of its client.
+	// Add stores what was said in an exchange, and returns all that is known of its client.
 	Add(x *recovery.Exchange, said recovery.Deeds) (known recovery.Deeds)
 }
 
 var _ recovery.Stage = (*Stage)(nil)
 
-// NewStage returns a stage that judges by rules. cfg must be valid.
+// NewStage returns a stage that judges with the rules. cfg must be valid.
 func NewStage(cfg Config, rules *Rules, observer recovery.Observer) *Stage {
 	return &Stage{cfg: cfg, rules: rules, observer: observer}
 }
 
-// Prepare sets the exchange's Results, Loops and Turn, and tells of failures,
-// loops, and what followed the previous turn's failure. It does nothing without
-// new results, but for an agent that only talks, and leaves side requests alone:
-// whether a request is one is only asked where something is wrong. It never
-// returns an error.
+// Prepare sets the exchange's Results, Loops and Turn, and reports failures, loops, and what followed the
+// previous turn's failure. It does nothing without new results, except for an agent that only talks, and ignores
+// side requests; it determines whether a request is one only if something is wrong. It never returns an error.
 func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if !s.cfg.Enabled || x.Mode == recovery.ModeOff || x.Body == nil || !s.hasNewResults(x.Body) {
 		return nil
@@ -98,7 +96,7 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	case len(t.steps) > 0:
 		s.prepareResults(x, h)
 	default:
-		if loops := h.monologue(); loops != nil && h.agent() && !side(x) {
+		if loops := h.monologue(); loops != nil && h.isAgent() && !side(x) {
 			x.Loops = loops
 			s.assess(x, h)
 			x.Ladder = h.ladder(x, s.cfg.MinConfidence)
@@ -108,7 +106,7 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	return nil
 }
 
-// prepareResults prepares an exchange whose history ends with results of tools.
+// prepareResults prepares an exchange whose history ends with tool results.
 func (s *Stage) prepareResults(x *recovery.Exchange, h *history) {
 	steps := h.last().steps
 	results := make([]recovery.ToolFailure, len(steps))
@@ -147,13 +145,13 @@ func (s *Stage) prepareResults(x *recovery.Exchange, h *history) {
 	}
 }
 
-// assess sets what matters only if something is wrong: the agent's progress, and what is ruled out.
+// assess sets what matters only if something is wrong: the agent's progress, and what is forbidden.
 func (s *Stage) assess(x *recovery.Exchange, h *history) {
-	x.Progress = h.getsOn()
+	x.Progress = h.progress()
 	s.findPreferences(x, h)
 }
 
-// findPreferences sets what persons rule out, in this session and, if that is remembered, in earlier ones.
+// findPreferences sets what users forbid, in this session and, if Wishes is set, in earlier ones.
 func (s *Stage) findPreferences(x *recovery.Exchange, h *history) {
 	if s.Preferences == nil {
 		return
@@ -164,7 +162,7 @@ func (s *Stage) findPreferences(x *recovery.Exchange, h *history) {
 	}
 }
 
-// progressOf is a copy for events, which outlive the exchange.
+// progressOf returns a copy for events, which outlive the exchange.
 func progressOf(x *recovery.Exchange) *recovery.Progress { p := x.Progress; return &p }
 
 func side(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }

@@ -11,64 +11,63 @@ import (
 )
 
 const (
-	// maxMemory is how much is remembered of turns, in bytes: some 15,000 of them.
+	// maxMemory limits the cache of summaries, in bytes: some 15,000 turns.
 	maxMemory = 4 << 20
-	// sizeOfSummary and sizeOfTrace are about what a turn and a step take there, in bytes.
+	// sizeOfSummary and sizeOfTrace are the approximate sizes of a turn and a step there, in bytes.
 	sizeOfSummary, sizeOfTrace = 160, 200
-	// maxJudged limits how many results of the last turn are judged, and how many of the
-	// turns before it when the request is not in the memory.
+	// maxJudged limits how many results of the last turn are judged, and how many results of earlier turns that are not
+	// cached.
 	maxJudged = 200
-	// maxRead is how many calls of one turn are read for what they do; agents make some
-	// tens at once. Those beyond are told apart by their bytes, and may change something.
+	// maxRead limits how many calls of one turn are parsed; agents make some tens at once. Further calls are compared by
+	// their bytes and count as calls that may change something.
 	maxRead = 200
 )
 
-// memory keeps the summaries of turns under one set of rules. An agent sends its whole
-// history again with every request: with the memory a turn is judged once, without it
-// once a request, which took three quarters of the stage's time. It holds hashes, and
-// of a failure the line. Safe for concurrent use.
+// memory caches the summaries of turns for one set of rules. An agent sends its whole history with every
+// request: with the cache a turn is judged once, without it once per request, which took three quarters of the
+// stage's time. It contains hashes, and the line of a failure. It is safe for concurrent use.
 type memory struct {
 	seeds [2]maphash.Seed
 	turns *store.Cache[secretName, summary]
 }
 
-// secretName names bytes by hashes whose seeds are secret: nobody can make two turns,
-// or two texts, that share a name.
+// secretName identifies bytes by hashes with secret seeds, so that no one can construct two turns or texts with
+// the same name.
 type secretName [2]uint64
 
-// summary is what is remembered of a turn. It is immutable once it is in the memory.
+// summary is the cached result of inspecting a turn. It is immutable once it is in the cache.
 type summary struct {
-	steps   []trace
-	waits   bool
-	changes bool   // a call may have changed something
-	wrong   bool   // nothing says that the calls failed, but all results read like it
-	print   uint64 // of its failure, 0 where it did not fail
-	key     uint64 // as turn.key says, where it failed or waits
+	steps       []trace
+	waits       bool
+	changes     bool   // a call may have changed something
+	seemsFailed bool   // the outcome is unknown, but all results read like failures
+	print       uint64 // fingerprint of its failure, 0 if it did not fail
+	key         uint64 // result of turn.key, if it failed or waits
 }
 
-// trace is what is remembered of a step.
+// trace is the cached result of inspecting a step.
 type trace struct {
-	verdict recovery.ToolFailure // but for what names the call
-	call    uint64               // a hash, equal for calls that are the same but for what says nothing
-	said    uint64               // a hash, equal for equal results
-	nothing bool                 // the result says nothing
+	verdict recovery.ToolFailure // without the fields that identify the call
+	call    uint64               // a hash, equal for calls that differ only in volatile parts
+	result  uint64               // a hash, equal for equal results
+	nothing bool                 // the result has no content
 	awaits  bool
-	changes bool // it succeeded, and may have changed something
+	changes bool // it succeeded and may have changed something
 }
 
 func newMemory() *memory {
 	return &memory{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, turns: store.NewCache[secretName, summary](maxMemory)}
 }
 
-// summary returns the summary of turn k. A turn that an earlier request had is not decoded again.
+// summary returns the summary of turn k. A turn of an earlier request is not decoded again.
 func (h *history) summary(k int) *summary {
 	t, m := &h.turns[k], h.rules.memory
-	if t.known {
-		return &t.past
+	if t.isCached {
+		return &t.cached
 	}
-	t.known = true
+	t.isCached = true
 	raw := h.Body.Raw()[h.List[t.Start].Start:h.List[t.End-1].End]
-	reading := uint64(h.Body.Format()) << 2 // how the bytes are read
+	reading := uint64(h.Body.Format()) << 2 // the mode of parsing the bytes
 	if h.Textual() {
 		reading |= 1
 	}
@@ -80,21 +79,21 @@ func (h *history) summary(k int) *summary {
 		name[i] = transcript.Sum(m.seeds[i], reading, raw)
 	}
 	var ok bool
-	if t.past, ok = m.turns.Get(name); ok {
-		return &t.past
+	if t.cached, ok = m.turns.Get(name); ok {
+		return &t.cached
 	}
 	if h.summarize(k) {
-		size := sizeOfSummary + sizeOfTrace*len(t.past.steps)
-		for i := range t.past.steps {
-			size += len(t.past.steps[i].verdict.Line)
+		size := sizeOfSummary + sizeOfTrace*len(t.cached.steps)
+		for i := range t.cached.steps {
+			size += len(t.cached.steps[i].verdict.Line)
 		}
-		m.turns.Put(name, t.past, size)
+		m.turns.Put(name, t.cached, size)
 	}
-	return &t.past
+	return &t.cached
 }
 
-// summarize sets the summary of turn k, and reports whether its results were judged. Beyond maxJudged, the results of
-// earlier turns count as successes about which nothing is known, which ends a row of failures.
+// summarize sets the summary of turn k, and reports whether its results were judged. Beyond maxJudged, results
+// of earlier turns count as successes of unknown content, which ends a row of failures.
 func (h *history) summarize(k int) (judged bool) {
 	t := h.load(k)
 	if judged = k == len(h.turns)-1 || h.judged+len(t.steps) <= maxJudged; judged {
@@ -110,21 +109,21 @@ func (h *history) summarize(k int) (judged bool) {
 		v.CallID, v.Tool, v.Arguments, v.Line = "", "", "", strings.Clone(v.Line)
 		e := s.essence()
 		list[i] = trace{
-			verdict: v, call: maphash.Comparable(seed, [2]string{s.Tool, t.callKey(i)}), said: maphash.Comparable(seed, *e),
+			verdict: v, call: maphash.Comparable(seed, [2]string{s.Tool, t.callKey(i)}), result: maphash.Comparable(seed, *e),
 			nothing: h.rules.trivial(e.text) && e.middle == "" && e.media == "",
-			awaits:  s.awaits(), changes: !v.Failed && (i >= maxRead || !s.made.Reads()),
+			awaits:  s.awaits(), changes: !v.Failed && (i >= maxRead || !s.call.Reads()),
 		}
 	}
 	p := summary{steps: list, waits: t.waits()}
-	p.changes = len(t.steps) > maxRead || slices.ContainsFunc(t.steps, func(s step) bool { return s.made.Changes() })
+	p.changes = len(t.steps) > maxRead || slices.ContainsFunc(t.steps, func(s step) bool { return s.call.Changes() })
 	f := t.failure()
 	if f != nil {
 		p.print = f.Fingerprint
 	}
-	p.wrong = f == nil && judged && len(t.steps) > 0 && !slices.ContainsFunc(t.steps, func(s step) bool { return !s.wrong() })
-	if f != nil || p.waits || p.wrong {
+	p.seemsFailed = f == nil && judged && len(t.steps) > 0 && !slices.ContainsFunc(t.steps, func(s step) bool { return !s.seemsFailed() })
+	if f != nil || p.waits || p.seemsFailed {
 		p.key = t.key()
 	}
-	t.past = p
+	t.cached = p
 	return judged
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// limitAtEnd ends the message of an exception that carries the whole command.
+// limitAtEnd matches the end of an exception's message that contains the whole command.
 var limitAtEnd = recovery.NewPattern(`\btimed out after \d+(?:\.\d+)? ?(?:s|sec|seconds|ms|milliseconds|minutes)\.?$`)
 
-// endedCommand is the message of an agent that quotes the command, which may have
-// several lines: mini-swe-agent, SWE-agent.
+// endedCommand matches the message of an agent that quotes the command, which may span several lines:
+// mini-swe-agent, SWE-agent.
 var endedCommand = recovery.NewPattern(`(?s)^The (?:last )?command (?:<command>.*?</command>|'.*?'|".*?"|\x60.*?\x60) (?:(?:has |` +
 	`was )?(?:timed out and (?:has been|was) killed|cancell?ed because it took (?:more|longer) than \d))`)
 
-// quotedCommand finds that message at the head of what is left of the wrappers.
+// quotedCommand finds that message at the beginning of the unwrapped text.
 func (v *view) quotedCommand() finding {
 	if v.outcome == succeeded || !strings.HasPrefix(v.text, "The ") || !endedCommand.MatchString(v.text) {
 		return finding{}
@@ -24,14 +24,13 @@ func (v *view) quotedCommand() finding {
 	return finding{true, recovery.ToolTimeout, likely, "ended-for-time", firstLine(v.text)}
 }
 
-// outOfTime finds that the call was ended for its time. Then this is the failure,
-// whatever its output says up to there.
+// outOfTime finds that the call hit a time limit. This is the failure, whatever the output before it says.
 func (v *view) outOfTime() finding {
 	if len(v.lines) == 0 && v.exit != 124 {
 		return finding{}
 	}
 	f := finding{true, recovery.ToolTimeout, likely, "ended-for-time", ""}
-	if v.outcome == succeeded { // behind a pipe only what nothing else prints counts, and at the head
+	if v.outcome == succeeded { // behind a pipe only a certain form at the beginning counts
 		if r := v.first(0, ended); r != nil && r.Sure == certainly {
 			f.line = v.lines[0].text
 			return f
@@ -64,16 +63,15 @@ func (v *view) outOfTime() finding {
 	return finding{}
 }
 
-// stopped is what an agent's own shell says below the output of a command that it
-// ended, or, as Codex does, above it; stoppedSentence is as long as no log's line.
+// stopped matches the message of an agent's own shell below the output of a command that it ended (or above it,
+// for Codex); stoppedSentence matches one that is too specific to be a log line.
 var (
 	stopped         = recovery.NewPattern(`^(?:Command timed out after|command timed out after|Command timed out:) \d+(?:\.\d+)?(?:m \d+(?:\.\d+)?s| ?(?:ms|s|seconds?|milliseconds?|minutes?))\.?$`)
 	stoppedSentence = recovery.NewPattern(`^\[The command timed out after \d+(?:\.\d+)? seconds\. .*(?:empty command|interact with the (?:current|running) process)`)
 )
 
-// readerStopped finds that a shell ended a command that only reads. What such a
-// command prints is data, so the words are the agent's only where a blank line keeps
-// them from the output, or where no file has them.
+// readerStopped finds that a shell ended a command that only reads. The output of such a command is data, so the
+// message counts only after a blank line, or in a form that no file contains.
 func (v *view) readerStopped() finding {
 	if v.kind != trajectory.Shell || v.outcome != unknown || len(v.lines) == 0 {
 		return finding{}
@@ -93,5 +91,5 @@ func (v *view) readerStopped() finding {
 	return finding{}
 }
 
-// byXargs tells of xargs, which ends with 124, too, when a program ended with 255.
+// byXargs reports whether a line is from xargs, which also exits with 124 when a program exited with 255.
 func byXargs(l line) bool { return strings.HasPrefix(l.text, "xargs: ") }

@@ -7,12 +7,12 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// tracebackSign is in every text with a Python traceback.
+// tracebackSign is in every Python traceback.
 const tracebackSign = "Traceback (most recent call last)"
 
 var (
 	tracebackHead = recovery.NewPattern(`Traceback \(most recent call last\):?`)
-	// exceptionLine is the last line of a Python traceback.
+	// exceptionLine matches the last line of a Python traceback.
 	exceptionLine = recovery.NewPattern(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (.*))?$`)
 	exceptionName = recovery.NewPattern(`(?:Error|Exception|Expired|Timeout|Interrupt|Exit|Refused|Warning|NotFound|Privileges|Failure|Fault|` +
 		`Group|Denied|Invalid\w*|Requests|Disconnected|Closed|Stop\w*|Exists|Missing)$`)
@@ -64,7 +64,7 @@ func (v *view) traceback() finding {
 	case v.wentOnAfter(end):
 		return finding{}
 	case v.outcome == succeeded && at == 0 && tail <= 2:
-		// behind a pipe that hides the exit code, or printed by a program that went on
+		// behind a pipe that hides the exit code, or printed by a program that continued
 	case v.outcome == unknown && (at <= 1 || tail <= 3):
 	default:
 		return finding{}
@@ -88,8 +88,8 @@ func (v *view) traceback() finding {
 	return f
 }
 
-// bareException reads the end of a traceback whose head was cut off, as tail -1 does:
-// frames at most, and an exception that tells the kind by its name.
+// bareException reads the end of a traceback whose beginning was cut off, for example by tail -1: only frames,
+// and an exception whose name gives the category.
 func (v *view) bareException() finding {
 	n := len(v.lines)
 	if n == 0 || n > shortResult || v.stderr >= 0 && v.stderr < n-1 {
@@ -128,15 +128,15 @@ func (v *view) bareException() finding {
 	return finding{}
 }
 
-// signatureRule is a call with the wrong arguments somewhere in a program: its
-// author's fault as often as the call's.
+// signatureRule is the rule for a call with wrong arguments inside a program, which is as often the author's
+// fault as the call's.
 const signatureRule = "python-signature"
 
-// exceptionShown is an exception as Python's repr shows it: NameError("name 'x' is not
-// defined"), what runners of code answer that catch them all.
+// exceptionShown matches Python's repr of an exception, NameError("name 'x' is not defined"), which code runners
+// return that catch all exceptions.
 var exceptionShown = recovery.NewPattern(`^((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Expired))\((?:(\d{1,3}), )?(?:'(.{0,1000})'|"(.{0,1000})")(?:, .{0,300})?\)$`)
 
-// shownException is the name and the message of one, with its number if it has one.
+// shownException returns the name and the message of such an exception, with its errno if it has one.
 func shownException(line string) (name, message string, ok bool) {
 	m := exceptionShown.FindStringSubmatch(line)
 	if m == nil {
@@ -153,7 +153,7 @@ func nameOf(line string) string {
 	return name
 }
 
-// exceptions are Python's exception classes that tell the kind by their name.
+// exceptions are Python exception classes whose names give the category.
 var exceptions = []struct {
 	category recovery.Category
 	names    *recovery.Pattern
@@ -191,12 +191,12 @@ var (
 		`getaddrinfo failed|SSLError|CERTIFICATE_VERIFY_FAILED|server closed the connection|could not connect to server|Cannot connect to host`)
 )
 
-// exception says what an exception means: by its status or error number, its
-// name, then by the rules on lines. frames are the traceback's lines above it.
+// exception returns the category of an exception and the rule: by its status or errno, then by its name, then by
+// the line rules. frames are the traceback's lines above it.
 func (v *view) exception(line, frames string) (recovery.Category, string) {
 	name, message, _ := strings.Cut(line, ": ")
 	if strings.HasSuffix(name, "AssertionError") {
-		return recovery.CategoryNone, "" // a test's own words
+		return recovery.CategoryNone, "" // a test's own message
 	}
 	if statusError.MatchString(name) {
 		if r := httpStatus(message); r != recovery.CategoryNone {
@@ -225,9 +225,9 @@ func (v *view) exception(line, frames string) (recovery.Category, string) {
 		case c == recovery.NetworkError && timedOut.MatchString(message) && !netPhrase.MatchString(message):
 			return recovery.ToolTimeout, "python-timed-out"
 		case c == recovery.InvalidArguments && (v.kind == trajectory.Shell || v.kind == trajectory.Code) && dataRefused.MatchString(name):
-			return recovery.CategoryNone, "" // by a program that checked its data
+			return recovery.CategoryNone, "" // raised by a program that checks its data
 		case c == recovery.SyntaxError && strings.Contains(message, "Expecting value: line 1 column 1 (char 0)") && netFrames.MatchString(frames):
-			return recovery.CategoryNone, "" // an answer of a server that was not JSON
+			return recovery.CategoryNone, "" // a server's response that was not JSON
 		}
 		return c, "python-exception-name"
 	}
@@ -251,12 +251,11 @@ func (v *view) exception(line, frames string) (recovery.Category, string) {
 
 var (
 	callSignature = recovery.NewPattern(`\(\) (?:missing (?:\d+ )?required|got an unexpected keyword|takes .{1,60} arguments?|got multiple values for)`)
-	// dataRefused are exceptions of validators: a framework's about a call, a program's about its data.
+	// dataRefused matches exceptions of validators: a framework's about a call, a program's about its data.
 	dataRefused = recovery.NewPattern(`ValidationError$`)
-	// ownError are Python's own exceptions: what they say of arguments is about the program's.
+	// ownError matches Python's own exceptions, which are about the program's arguments and not the call's.
 	ownError = recovery.NewPattern(`^(?:Index|Key|Attribute|Name|ZeroDivision|Type|Value|Overflow|Unicode\w*|Lookup|Arithmetic|Recursion|StopIteration)(?:Error)?$`)
-	// frame is a line of a traceback above its end; ownName an exception of Python's own
-	// that is alone on its line.
+	// frame matches a line of a traceback above its end, ownName a built-in exception that counts without any frame.
 	frame     = recovery.NewPattern(`^(?:\s+\S|During handling of|The above exception)`)
 	ownName   = recovery.NewPattern(`^(?:TimeoutError|FileNotFoundError|PermissionError|NotADirectoryError|Connection(?:Refused|Reset|Aborted)?Error|SyntaxError|IndentationError|TabError)$`)
 	timedOut  = recovery.NewPattern(`(?i)\btimed out\b|\btimeout\b`)
@@ -265,7 +264,7 @@ var (
 
 var statusNumber = recovery.NewPattern(`\b([45]\d\d)\b`)
 
-// httpStatus is what the first status of a client's error message means.
+// httpStatus returns the category of the first status in a client's error message.
 func httpStatus(message string) recovery.Category {
 	m := statusNumber.FindString(message)
 	switch m {

@@ -9,7 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// outcome is what the wrapper of a result says of the call.
+// outcome is the call's outcome according to the wrapper of the result.
 type outcome = trajectory.State
 
 const (
@@ -18,57 +18,56 @@ const (
 	failed    = trajectory.Failed
 )
 
-// Bounds of what is searched of a large result, in bytes.
+// Limits of the search in a large result, in bytes.
 const (
 	headWindow = 4 << 10
 	tailWindow = 12 << 10
-	maxLayers  = 4 // wrappers inside wrappers
+	maxLayers  = 4 // nested wrappers
 )
 
 // view is a result without its wrappers.
 type view struct {
-	rules   *lists
-	kind    trajectory.Kind
-	call    *trajectory.Call
-	text    string     // what the program or tool printed, head and tail of it
-	lines   []line     // of text, without blank ones; there after split
-	room    []line     // for them, if there is some
-	hits    *rule.Hits // of the lines that were scanned
-	reports int        // what report says and one, 0 until it is needed
-	ends    int        // what end says, 0 until it is needed
-	stderr  int        // index of the first line that is known to be an error stream's, -1 if none is
-	printed int        // length of text without the error stream
+	rules      *lists
+	kind       trajectory.Kind
+	call       *trajectory.Call
+	text       string     // what the program or tool printed: the beginning and the end
+	lines      []line     // non-blank lines of text; set by split
+	lineBuffer []line     // a reusable buffer for lines
+	hits       *rule.Hits // of the scanned lines
+	reports    int        // cached result of report plus one, 0 if not computed
+	ends       int        // cached result of end, 0 if not computed
+	stderr     int        // index of the first line of the error stream, -1 if unknown
+	printed    int        // length of text without the error stream
 
 	outcome    outcome
 	exit       int
 	hasExit    bool
 	quiet      []string // programs of the command that print no file
-	onlyErrors bool     // nothing was printed but errors, whatever the exit code
-	structured bool     // the text is JSON: what its fields say is data
-	source     string   // what told the outcome: a rule's name
-	decided    finding  // set when the wrapper itself names the failure
+	onlyErrors bool     // the output consists of errors only, whatever the exit code
+	structured bool     // the text is JSON, so its fields are data
+	source     string   // the rule that determined the outcome
+	decided    finding  // set if the wrapper itself names the failure
 }
 
-// open takes the wrappers of known agents off a result. Its lines are not read yet.
+// open removes the wrappers of known agents from a result. It does not split the lines.
 func (l *lists) open(r recovery.ToolResult) *view {
 	v := &view{rules: l, hits: new(rule.Hits)}
 	v.open(&trajectory.Call{Tool: r.Tool, Arguments: r.Arguments}, r.Content, r.Failed)
 	return v
 }
 
-// open is lists.open of what a call was answered with. Of what the view was before,
-// only the rules and the room for lines and hits stay.
+// open is lists.open for a reused view: only the rules and the buffers of lines and hits stay.
 func (v *view) open(call *trajectory.Call, content string, flagged bool) {
 	l := v.rules
 	*v.hits = (*v.hits)[:0]
-	*v = view{rules: l, kind: call.Kind(), call: call, stderr: -1, room: v.room, hits: v.hits}
+	*v = view{rules: l, kind: call.Kind(), call: call, stderr: -1, lineBuffer: v.lineBuffer, hits: v.hits}
 	text := trajectory.Ends(content, headWindow, tailWindow)
 	if whole := strings.TrimSpace(content); len(whole) > len(text) && whole[0] == '{' {
-		text = whole // JSON is only readable as a whole
+		text = whole // JSON cannot be parsed in parts
 	}
 	stderr := ""
 	for range maxLayers {
-		if v.kind == trajectory.Reader && begunPlain(text) {
+		if v.kind == trajectory.Reader && startsPlain(text) {
 			break
 		}
 		inner, errors, ok := v.unwrap(text)
@@ -91,26 +90,25 @@ func (v *view) open(call *trajectory.Call, content string, flagged bool) {
 	}
 }
 
-// dataLines is how many lines at its beginning are looked at of data, besides the
-// last one.
+// dataLines limits how many lines at the beginning of data are read, besides the last one.
 const dataLines = 12
 
-// split reads the lines.
+// split splits the text into lines.
 func (v *view) split() {
 	if v.outcome == unknown && v.data() {
-		v.lines = endLines(v.room, v.text)
+		v.lines = endLines(v.lineBuffer, v.text)
 	} else {
-		v.lines = textLines(v.room, v.text)
+		v.lines = textLines(v.lineBuffer, v.text)
 		if v.printed < len(v.text) {
 			v.stderr = len(textLines(nil, v.text[:v.printed]))
 		}
 	}
-	v.room = v.lines[:0]
+	v.lineBuffer = v.lines[:0]
 }
 
-// begunPlain reports whether a text begins as no wrapper of a reading tool's
-// result does.
-func begunPlain(text string) bool {
+// startsPlain reports whether a text begins with a character that no wrapper of a reading tool's result begins
+// with.
+func startsPlain(text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n")
 	return text != "" && plainStart(text[0])
 }
@@ -118,8 +116,7 @@ func begunPlain(text string) bool {
 // plainStart reports whether no wrapper of a reading tool's result begins with c.
 func plainStart(c byte) bool { return digit(c) || c >= 'a' && c <= 'z' || c == '/' || c == '*' }
 
-// textLines is the lines that are not blank, without white space at their ends, in
-// out's place.
+// textLines returns the non-blank lines without white space at their ends, in the storage of out.
 func textLines(out []line, s string) []line {
 	if n := strings.Count(s, "\n") + 1; cap(out) < n {
 		out = make([]line, 0, n)
@@ -134,7 +131,7 @@ func textLines(out []line, s string) []line {
 	return out
 }
 
-// endLines is the first of textLines, and the last one, in out's place.
+// endLines returns the first lines of textLines and the last one, in the storage of out.
 func endLines(out []line, s string) []line {
 	if cap(out) <= dataLines {
 		out = make([]line, 0, dataLines+1)
@@ -156,13 +153,14 @@ func endLines(out []line, s string) []line {
 	return out
 }
 
-// trimLine is a line as a reader sees it.
+// trimLine returns a line as a terminal shows it, without the frame around messages and without white space at
+// its end.
 func trimLine(line string) string {
 	if line == "" {
 		return ""
 	}
 	if i := strings.LastIndexByte(line, '\r'); i >= 0 && i < len(line)-1 && i > len(line)/2 {
-		line = line[i+1:] // a progress bar that was overwritten
+		line = line[i+1:] // an overwritten progress bar
 	}
 	if line[0] >= utf8.RuneSelf {
 		if inner := strings.TrimLeft(line, boxes); len(inner) < len(line) {
@@ -176,11 +174,10 @@ func trimLine(line string) string {
 	return line[:end]
 }
 
-// boxes are what programs draw around messages.
+// boxes are the characters that programs draw around messages.
 const boxes = "│┃╷╵╭╰"
 
-// set records an outcome. The innermost wrapper knows best, but a failure
-// outside stays one.
+// set records an outcome. Inner wrappers override outer ones, but a failure stays a failure.
 func (v *view) set(o outcome, source string) {
 	if v.outcome == failed && o == succeeded {
 		return
@@ -197,8 +194,8 @@ func (v *view) setExit(code int, source string) {
 	}
 }
 
-// bare reports an empty result.
-func (v *view) bare() bool { return len(v.lines) == 0 }
+// isEmpty reports whether the result is empty.
+func (v *view) isEmpty() bool { return len(v.lines) == 0 }
 
 func (v *view) lastLine() string {
 	if len(v.lines) == 0 {
@@ -207,14 +204,13 @@ func (v *view) lastLine() string {
 	return v.lines[len(v.lines)-1].text
 }
 
-// noMatch reports whether the exit code 1 comes from a program for which it is an answer.
+// noMatch reports whether exit code 1 is from a program for which it is a normal result.
 func (v *view) noMatch() bool {
 	programs := v.call.Command().Programs
 	return len(programs) > 0 && v.rules.words["answerers"][programs[len(programs)-1]]
 }
 
-// data reports whether the text was read from somewhere, so that what it says
-// is no evidence.
+// data reports whether the text was read from a source, so that its words are no evidence.
 func (v *view) data() bool {
 	if v.outcome == failed {
 		return false

@@ -7,37 +7,36 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// taggedStatus is how agents begin what a command in the background has printed so far.
+// taggedStatus matches the beginning of an agent's report about a background command.
 var taggedStatus = recovery.NewPattern(`^\s*(?:<\w+>[^<]{0,80}</\w+>\s*){0,3}<status>\w+</status>`)
 
-// maxStatus bounds a text that tells how something gets on, in bytes.
+// maxStatus limits a text that reports the state of something, in bytes.
 const maxStatus = 1000
 
-// awaits reports whether the step only waits, or asks how something gets on that
-// goes on by itself: the same again is patience. What waiting does not help
-// against is none.
+// awaits reports whether the step only waits, or asks for the state of something that proceeds by itself, so
+// that repeating it is waiting. Failures that waiting cannot fix do not count.
 func (s *step) awaits() bool {
 	f := s.judge()
 	if f.Failed && permanent(f.Category) {
 		return false
 	}
-	if s.made.Awaits() && !s.finished() {
+	if s.call.Awaits() && !s.finished() {
 		return true
 	}
-	text := s.content() // with its wrapper, which may tell
+	text := s.content() // with its wrapper, which may contain the state
 	if len(text) >= maxStatus {
 		text = taggedStatus.FindString(text[:maxStatus])
 	}
-	return s.history.rules.says(text, goesOn) && !s.made.Writes() && (!f.Failed || s.made.Reads())
+	return s.history.rules.says(text, goesOn) && !s.call.Writes() && (!f.Failed || s.call.Reads())
 }
 
-// finished reports whether the result says that the thing waited for has ended.
+// finished reports whether the result says that the awaited thing has ended.
 func (s *step) finished() bool {
 	text, l := s.essence().text, s.history.rules
 	return len(text) < maxStatus && l.says(text, settled) && !l.says(text, goesOn)
 }
 
-// permanent reports whether waiting does not help against failures of a category.
+// permanent reports whether waiting cannot fix failures of a category.
 func permanent(c recovery.Category) bool {
 	switch c {
 	case recovery.CommandNotFound, recovery.ToolNotFound, recovery.PermissionDenied, recovery.InvalidArguments, recovery.SyntaxError, recovery.DiskFull:
@@ -46,7 +45,7 @@ func permanent(c recovery.Category) bool {
 	return false
 }
 
-// waits reports whether a turn waits: one of its calls does, and none failed that does not.
+// waits reports whether a turn waits: one of its calls does, and no other call failed.
 func (t *turn) waits() bool {
 	waits := false
 	for i := range t.steps {
@@ -60,23 +59,24 @@ func (t *turn) waits() bool {
 	return waits
 }
 
-// waiting reports whether one of the turns from the given one on waits for something that may change by itself, or only
-// makes gestures, and nothing that they ask for has ended: repeating such calls is no loop.
+// waiting reports whether one of the turns from the given one on waits for something that may change by itself,
+// or only makes gestures, and nothing that they ask for has ended: repeating such calls is no loop.
 func (h *history) waiting(from int) (patient bool) {
 	for k := from; k < len(h.turns); k++ {
 		steps := h.load(k).steps
 		patient = patient || h.summary(k).waits || !slices.ContainsFunc(steps, func(s step) bool { return !s.onlyAcknowledged() })
-		if slices.ContainsFunc(steps, func(s step) bool { return (s.made.Awaits() || s.made.Reads()) && s.finished() }) {
+		if slices.ContainsFunc(steps, func(s step) bool { return (s.call.Awaits() || s.call.Reads()) && s.finished() }) {
 			return false
 		}
 	}
 	return patient
 }
 
-// maxGesture bounds what says no more than that something was done, in bytes.
+// maxGesture limits the text of an acknowledgement, in bytes.
 const maxGesture = 40
 
-// onlyAcknowledged reports whether the call is a gesture, such as a click, whose result is only an acknowledgement.
+// onlyAcknowledged reports whether the call is a gesture, such as a click, whose result is only an
+// acknowledgement.
 func (s *step) onlyAcknowledged() bool {
 	for _, w := range trajectory.NameWords(s.Tool) {
 		if s.history.rules.words["gestures"][w] {
@@ -86,9 +86,9 @@ func (s *step) onlyAcknowledged() bool {
 	return false
 }
 
-// changed counts how often the result of the call that turns k to n repeat was another
-// one than the time before, from turn first on and with no other call in between: it
-// changes by itself, as that of a test that fails now and then, and may do so again.
+// changed counts how often the result of the call in turns k to n differed from the one before, in earlier turns
+// from first on without any other call between: such a result changes by itself, as that of a flaky test does,
+// and may change again.
 func (h *history) changed(first, k, n int) (times int) {
 	call := h.summary(n).steps
 	if len(call) != 1 {

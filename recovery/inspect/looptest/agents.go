@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// agent is how one widespread agent hands calls and results to the model.
+// agent describes how one common agent sends calls and results to the model.
 type agent struct {
 	name  string
-	tools toolset                                           // with all of its tools
-	text  bool                                              // it has no tool calls
-	codes bool                                              // results of the shell say how the command ended
-	extra func(*session) []arg                              // what it adds to a shell's arguments: nothing in it matters
-	shell func(s *session, command string, r result) string // the shell's result
-	other func(r result) string                             // of any other tool; nil: as it is
+	tools toolset                                           // all of its tools
+	text  bool                                              // it uses no tool calls
+	codes bool                                              // shell results contain the command's exit code
+	extra func(*session) []arg                              // arguments that it adds to shell calls; they are irrelevant
+	shell func(s *session, command string, r result) string // formats a shell result
+	other func(r result) string                             // formats any other result; nil leaves it as it is
 }
 
-// agents are shaped after what the agents of these names send.
+// agents imitate the requests of the agents with these names.
 var agents = []agent{
 	{name: "claude-code", codes: true, tools: toolsets[1], extra: (*session).described, shell: func(_ *session, _ string, r result) string {
 		if r.code != 0 {
@@ -87,10 +87,10 @@ var agents = []agent{
 	}},
 }
 
-// described is a model's own words on a command, other ones each time.
+// described returns a model's description of a command, different each time.
 func (s *session) described() []arg { return []arg{{"description", strings.TrimRight(s.say(), ".")}} }
 
-// show is how the agent hands a result to the model.
+// show formats a result as the agent sends it to the model.
 func (a *agent) show(s *session, o op, r result) string {
 	switch {
 	case s.style.tools.shelled(o) || a.text:

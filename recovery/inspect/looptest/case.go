@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The kinds of planted loops, in the words of the product.
+// The kinds of planted loops, by the product's names.
 const (
 	SameError   = "same_error"
 	SameResult  = "same_result"
@@ -19,22 +19,20 @@ const (
 
 // Case is one session of an agent, request by request.
 type Case struct {
-	Name   string   // of the scenario and the number, for messages of tests
-	Kind   string   // of the planted loop, empty for a healthy session
-	Why    string   // it is labelled so
-	Bodies [][]byte // of the requests; each history begins with the messages of the one before
+	Name   string   // of the scenario, with the number, for test messages
+	Kind   string   // of the planted loop; empty for a healthy session
+	Why    string   // the reason for the label
+	Bodies [][]byte // request bodies; each history begins with the messages of the one before
 
-	// From is the index of the first body at which a detector may speak: the
-	// loop's call, pair or text is there for the second time. By is the index at
-	// which it must have spoken: the third time. For no_progress the two are the
-	// 6th and the 12th step without anything new, for a counter the 3rd and the
-	// 4th time that the same came back. Until is the last body that ends with the
-	// loop; after it the agent does something new. All are -1 in a healthy session.
+	// From is the index of the first body at which a detector may report: the loop's call, pair or text occurs for the
+	// second time. By is the index at which it must have reported: the third time. For no_progress they are the 6th and
+	// the 12th step without anything new, for a counter the 3rd and the 4th time that the same result came. Until is the
+	// last body that ends with the loop; after it the agent does something new. All are -1 in a healthy session.
 	From, By, Until int
 }
 
-// Cases makes n cases. The same seed gives the same bytes. It holds all of
-// them, about 220 KB each: walk with At for very many.
+// Cases makes n cases. The same seed gives the same bytes. It holds all of them in memory, about 220 KB each;
+// use At for very many.
 func Cases(seed uint64, n int) []Case {
 	out := make([]Case, 0, max(n, 0))
 	for i := range n {
@@ -43,11 +41,11 @@ func Cases(seed uint64, n int) []Case {
 	return out
 }
 
-// At makes the i-th case of a seed. Even ones are healthy; scenarios take turns.
+// At makes the i-th case of a seed. Even cases are healthy; scenarios alternate.
 func At(seed uint64, i int) Case { return at(seed, i, healthy, planted) }
 
-// RoundsAt is At for loops of several different calls and of calls in which only
-// a number grows, and for what looks like them.
+// RoundsAt is At for loops of several different calls and of calls in which only a number grows, and for their
+// look-alikes.
 func RoundsAt(seed uint64, i int) Case { return at(seed, i, healthyRounds, plantedRounds) }
 
 func at(seed uint64, i int, healthy, planted []scenario) Case {
@@ -58,7 +56,7 @@ func at(seed uint64, i int, healthy, planted []scenario) Case {
 	sc := list[(uint64(i/2)+seed)%uint64(len(list))]
 	s := newSession(rand.New(rand.NewPCG(seed, uint64(i))), sc.form)
 	s.work(s.IntN(31))
-	if sc.kind != "" && s.chance(0.3) { // something that only looks like a loop, before the real one
+	if sc.kind != "" && s.chance(0.3) { // a look-alike before the real loop
 		s.lookalike()
 		s.work(2)
 	}
@@ -71,15 +69,15 @@ func at(seed uint64, i int, healthy, planted []scenario) Case {
 	return c
 }
 
-// scenario is one way in which a session may go.
+// scenario is one course of a session.
 type scenario struct {
 	name, kind, why string
 	form            form
-	plan            func(*session) // nil: as the script says
+	plan            func(*session) // nil uses the script
 	script          string
 }
 
-// add adds what happens in it to a session.
+// add adds the scenario's turns to a session.
 func (sc *scenario) add(s *session) {
 	if sc.plan == nil {
 		s.play(sc.script, sc.kind)
@@ -88,7 +86,7 @@ func (sc *scenario) add(s *session) {
 	sc.plan(s)
 }
 
-// form is what a scenario demands of the protocol.
+// form is a scenario's requirement on the protocol.
 type form uint8
 
 const (
@@ -96,22 +94,21 @@ const (
 	callsOnly      // needs tool calls, for example parallel ones
 )
 
-// turn is an answer of the model and what came back.
+// turn is an answer of the model with its results.
 type turn struct {
-	text  string // of the assistant, may be empty if there are calls
+	text  string // of the assistant; may be empty if there are calls
 	calls []op
 	res   []result // one per call
-	reply string   // of the user; needed when there are no calls
+	reply string   // of the user; required without calls
 }
 
-// result is what a tool answered. The code is the exit code, or any number but
-// 0 for a tool that failed.
+// result is a tool's result. The code is the exit code, or any number but 0 for a tool that failed.
 type result struct {
 	out  string
 	code int
 }
 
-// session is a case that is being planned.
+// session is a case in preparation.
 type session struct {
 	gen
 	style style
@@ -141,7 +138,7 @@ func (s *session) turn(t turn) {
 	s.clock = s.clock.Add(time.Duration(2+s.IntN(40)) * time.Second)
 }
 
-// occurrence notes that the loop is there for the n-th time.
+// occurrence records the n-th occurrence of the loop.
 func (s *session) occurrence(n int) {
 	at := len(s.turns)
 	switch n {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// gen draws words, names and the volatile parts of outputs.
+// gen generates words, names and the volatile parts of outputs.
 type gen struct {
 	*rand.Rand
-	used  map[string]bool // names that were given out
-	clock time.Time       // of the session; rises
+	used  map[string]bool // names already used
+	clock time.Time       // of the session; increases
 }
 
 func (g *gen) chance(p float64) bool         { return g.Float64() < p }
@@ -42,7 +42,7 @@ var (
 
 func (g *gen) noun() string { return g.pick(nouns...) }
 
-// ident is a name that was not given out before.
+// ident returns a new name.
 func (g *gen) ident() string {
 	for n := 0; ; n++ {
 		name := g.pick(verbs...) + "_" + g.noun()
@@ -58,12 +58,12 @@ func (g *gen) ident() string {
 
 func (g *gen) folder() string { return g.pick(folders...) + "/" + g.ident() }
 
-// path is a file that was not named before.
+// path returns a new file path.
 func (g *gen) path() string {
 	return g.pick("", "", "/repo/", "./") + g.pick(folders...) + "/" + g.ident() + g.pick(".go", ".py", ".ts", ".rs", ".yaml")
 }
 
-// code is a piece of a source file; no two are alike.
+// code returns a piece of a source file; no two are equal.
 func (g *gen) code(lines int) string {
 	var b strings.Builder
 	for range lines {
@@ -82,7 +82,7 @@ func (g *gen) code(lines int) string {
 	return b.String()
 }
 
-// listing is the content of a folder.
+// listing returns the content of a folder.
 func (g *gen) listing(n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -91,7 +91,7 @@ func (g *gen) listing(n int) string {
 	return strings.Join(names, "\n")
 }
 
-// hits is what a search finds.
+// hits returns the result of a search.
 func (g *gen) hits(pattern string, n int) string {
 	lines := make([]string, n)
 	for i := range lines {
@@ -100,7 +100,7 @@ func (g *gen) hits(pattern string, n int) string {
 	return strings.Join(lines, "\n")
 }
 
-// say is what a model writes before a call.
+// say returns a text that a model writes before a call.
 func (g *gen) say() string {
 	return g.pick("Let me look at ", "Next I want to understand ", "I'll check ", "Now to see where we call ", "Good. The next piece is ",
 		"That explains part of it; still open is ", "Before changing anything, I need ") + g.pick(verbs...) + "_" + g.noun() +

@@ -1,6 +1,6 @@
 package looptest
 
-// healthy are the scenarios that only look like a loop, and plain work.
+// healthy are plain work and scenarios that only look like a loop.
 var healthy = []scenario{
 	{"plain", "", "every step is new", anyForm, nil, `@work 5 =>`},
 	{"poll_progress", "", "polling: the results rise", anyForm, nil, `
@@ -100,7 +100,7 @@ var healthy = []scenario{
 		3-6 @talk ## Part {i}: {SAY} {SAY2} {SAY3} => Next section, please.`},
 }
 
-// lookalike adds one of them to a session of another kind.
+// lookalike adds a healthy scenario to a session of another kind.
 func (s *session) lookalike() {
 	for {
 		sc := healthy[s.IntN(len(healthy))]
@@ -111,7 +111,7 @@ func (s *session) lookalike() {
 	}
 }
 
-// parallel is a turn with the same calls several times.
+// parallel adds a turn with the same calls several times.
 func (s *session) parallel(list ...source) {
 	t := turn{text: s.say()}
 	for range s.between(2, 4) {

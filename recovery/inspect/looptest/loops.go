@@ -2,7 +2,7 @@ package looptest
 
 import "time"
 
-// planted are the scenarios with a loop; those with more variants come more often.
+// planted are the scenarios with a loop; kinds with more variants occur more often.
 var planted = []scenario{
 	{"same_error", SameError, "the same call fails in the same way; only times, ids and temporary names differ", anyForm, (*session).sameError, ""},
 	{"same_result", SameResult, "the same call gives the same result, with nothing done in between", anyForm, (*session).sameResult, ""},
@@ -13,7 +13,7 @@ var planted = []scenario{
 	{"no_progress", NoProgress, "many different calls that find nothing or what is already known", anyForm, (*session).noProgress, ""},
 }
 
-// failing are calls that fail in the same way each time: alike but for what says nothing.
+// failing are calls that fail in the same way each time, except for volatile parts.
 const failing = `
 	{suite} !> [{STAMP}] runner pid={PID}\nFAILED tests/test_core.py::{ident} - AssertionError: expected 200, got 500\n2 failed, 38 passed in {SECS}
 	or
@@ -57,7 +57,7 @@ const settled = `
 	or
 	find . -name '{ident}*' -newer setup.cfg =>`
 
-// source makes a call and its outcomes: alike each time but for what says nothing.
+// source makes a call and its results: equal each time except for volatile parts.
 type source struct {
 	op
 	result func() result
@@ -65,7 +65,7 @@ type source struct {
 
 func constant(o op, r result) source { return source{o, func() result { return r }} }
 
-// source is one of a script's forms, of one line.
+// source returns one of a script's forms; the form must be one line.
 func (s *session) source(script string) source {
 	all, p := forms(script), s.player()
 	l := all[s.IntN(len(all))][0].lines[0]
@@ -75,7 +75,7 @@ func (s *session) source(script string) source {
 	}}
 }
 
-// either is a source of the one script, or by chance of the other.
+// either returns a source of the first script, or with the given chance of the other.
 func (s *session) either(script string, chance float64, other string) source {
 	if s.chance(chance) {
 		script = other
@@ -83,7 +83,7 @@ func (s *session) either(script string, chance float64, other string) source {
 	return s.source(script)
 }
 
-// different are n sources with different calls.
+// different returns n sources with different calls.
 func (s *session) different(n int, next func() source) (list []source) {
 	used := map[string]bool{}
 	for len(list) < n {
@@ -95,8 +95,8 @@ func (s *session) different(n int, next func() source) (list []source) {
 	return list
 }
 
-// texts says what the model writes around repeated calls: always the same,
-// always something else, or nothing.
+// texts returns a function for the model's texts around repeated calls: always the same text, always a new one,
+// or none.
 func (s *session) texts() func() string {
 	fixed := s.say()
 	switch s.IntN(3) {
@@ -151,8 +151,8 @@ func (s *session) monologue() {
 	}
 }
 
-// noProgress has one seed step of each kind, whose results come back later in
-// other clothes, among searches without a hit.
+// noProgress makes one seed step of each kind, whose results come back later from other commands, among searches
+// without a hit.
 func (s *session) noProgress() {
 	f, dir := s.path(), s.folder()
 	code, names := s.code(8), s.listing(7)
@@ -175,7 +175,7 @@ func (s *session) noProgress() {
 		}
 		s.add(s.say(), st.op, st.result)
 		s.tick(time.Second)
-		if (i+1)%6 == 0 { // the second time is the 6th step, the third the 12th
+		if (i+1)%6 == 0 { // the second occurrence is the 6th step, the third the 12th
 			s.occurrence((i+1)/6 + 1)
 		}
 		s.seen[2] = len(s.turns)

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// op is what an agent does, before a set of tools gives it a name.
+// op is an agent's action, before a toolset gives it a name and arguments.
 type op struct {
 	do   verb
-	path string // of a file or folder; name of a tool of the domain
+	path string // of a file or folder; or the name of a domain tool
 	a, b string // command; pattern; old and new text; content
 	n    int    // first line; seconds
-	args []arg  // of a tool of the domain
+	args []arg  // of a domain tool
 }
 
 type arg struct {
@@ -29,20 +29,20 @@ const (
 	grep
 	list
 	wait
-	api // a tool of the domain
+	api // a domain tool
 )
 
 func sh(format string, args ...any) op   { return op{do: shell, a: fmt.Sprintf(format, args...)} }
 func domain(name string, args ...arg) op { return op{do: api, path: name, args: args} }
 
-// toolset says how an agent calls its tools: the name, then the names of the
-// arguments. What it lacks is done by the shell; argv makes that a list.
+// toolset is the names of an agent's tools: for each the name, then the argument names. Missing tools are
+// replaced by the shell; argv passes the command as a list.
 type toolset struct {
 	tools map[verb]string
 	argv  bool
 }
 
-// toolsets are shaped after the tools of widespread agents.
+// toolsets imitate the tools of common agents.
 var toolsets = []toolset{
 	{tools: map[verb]string{shell: "bash command", read: "read path offset", edit: "edit path oldText newText", write: "write path content",
 		grep: "grep pattern path", list: "ls path", wait: "wait seconds"}},
@@ -54,7 +54,7 @@ var toolsets = []toolset{
 	{tools: map[verb]string{shell: "run_in_terminal cmd", read: "open_file filename line", list: "list_dir filename"}},
 }
 
-// call is the name and the arguments that stand for an op.
+// call returns the name and the arguments of the call for an op.
 func (t toolset) call(o op) (string, []arg) {
 	if o.do == api {
 		return o.path, o.args
@@ -78,7 +78,7 @@ func (t toolset) call(o op) (string, []arg) {
 	return names[0], args
 }
 
-// command does an op in a shell.
+// command returns the shell command for an op.
 func (o op) command() string {
 	switch o.do {
 	case read:
@@ -106,5 +106,5 @@ func (o op) command() string {
 	return o.a
 }
 
-// shelled reports whether a shell runs the op, so that exit codes are shown.
+// shelled reports whether the op runs in a shell, so that exit codes are shown.
 func (t toolset) shelled(o op) bool { return o.do != api && (o.do == shell || t.tools[o.do] == "") }

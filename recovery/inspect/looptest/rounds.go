@@ -2,8 +2,8 @@ package looptest
 
 import "fmt"
 
-// plantedRounds are the scenarios in which several calls come round again, or in
-// which nothing but a number in the call grows.
+// plantedRounds are the scenarios in which several calls repeat in a round, or in which only a number in the
+// call grows.
 var plantedRounds = []scenario{
 	{"round_of_three", Cycle, "three calls come round again, each with the same outcome as before", anyForm, func(s *session) { s.round(3) }, ""},
 	{"page_empty", Counter, "the page rises behind the last one; each is empty", anyForm, nil, `
@@ -63,7 +63,7 @@ var plantedRounds = []scenario{
 		4-8 timeout {tens} ./scripts/{ident}.sh --all !124> Error: Command timed out after {tens} seconds`},
 }
 
-// round is n different calls over and over.
+// round repeats n different calls.
 func (s *session) round(n int) {
 	s.repeat(s.different(n, func() source { return s.either(settled, 0.4, failing) })...)
 }
@@ -73,15 +73,15 @@ func (s *session) backbone() {
 	s.repeat(list[0], list[1], list[0], list[2])
 }
 
-// risen notes that the same came back for the n-th time: a detector may speak
-// at the third and must at the fourth.
+// risen records that the same result came for the n-th time: a detector may report at the third and must at the
+// fourth.
 func (s *session) risen(n int) {
 	if n > 1 {
 		s.occurrence(n - 1)
 	}
 }
 
-// items is a page of a list.
+// items returns a page of a list.
 func (s *session) items(n int) string {
 	out := fmt.Sprintf(`{"page":%d,"items":[`, s.between(2, 90))
 	for i := range n {

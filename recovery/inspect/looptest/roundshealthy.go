@@ -1,6 +1,6 @@
 package looptest
 
-// healthyRounds are the scenarios that only look like such loops.
+// healthyRounds are the scenarios that only look like plantedRounds.
 var healthyRounds = []scenario{
 	{"pages_differ", "", "each page brings other items; the last may be empty", anyForm, nil, `
 		4-9 @list_{noun}s page={count} per_page=50 => {LIST}

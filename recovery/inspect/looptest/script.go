@@ -8,22 +8,20 @@ import (
 	"time"
 )
 
-// A script says in short what happens in a session: each line is a call, and what
-// comes back.
+// A script describes the course of a session: each line is a call and its result.
 //
 //	3-7 make -j{i} !> {stamp} main.c:{NUM}: error    a shell's command that fails, three to seven times
 //	    @read {path} => {CODE}                       in the same round: a tool's call that succeeds
 //	1   = => done                                    then the last call again, once
-//	or                                               what follows is another form; one of them is drawn
+//	or                                               another form follows; one of them is chosen
 //
-// A mark in braces is drawn: once for the session if it is in small letters, anew for
-// each round in capitals; a digit tells several of a kind apart. What counts is another
-// one in each round. "@work 2" is two steps of other work, "@talk text" an answer
-// without a call, to which a person says what stands behind the arrow. !124> is a
-// failure with this exit code. \n and \t are as in Go; a line that begins with | is one
-// more of what comes back.
+// A placeholder in braces is random: a lower-case one has one value per session, an upper-case one a new value
+// per round; a digit distinguishes several of a kind. Counting placeholders change in each round. "@work 2" is
+// two steps of other work, "@talk text" an answer without a call, followed by the user's reply after the arrow.
+// !124> is a failure with this exit code. \n and \t are as in Go; a line that begins with | continues the
+// result.
 
-// phase is some rounds of the same lines.
+// phase is a number of rounds of the same lines.
 type phase struct {
 	least, most int
 	lines       []scriptLine
@@ -40,7 +38,7 @@ var (
 	scriptMark  = regexp.MustCompile(`\{[A-Za-z]+\d?\}`)
 )
 
-// forms reads a script. It panics where that is wrong: scripts are constants.
+// forms parses a script. It panics on errors, because scripts are constants.
 func forms(script string) (out [][]phase) {
 	out = [][]phase{nil}
 	for line := range strings.SplitSeq(strings.TrimSpace(script), "\n") {
@@ -76,20 +74,19 @@ func forms(script string) (out [][]phase) {
 	return out
 }
 
-// player fills in and plays the lines of scripts.
+// player fills and plays the lines of scripts.
 type player struct {
 	*session
 	once, anew  map[string]string
-	round, from int    // rounds so far, and where counting begins
-	last        string // call
+	round, from int    // rounds so far, and the start of counting
+	last        string // the last call
 }
 
 func (s *session) player() *player {
 	return &player{session: s, once: map[string]string{}, anew: map[string]string{}, from: s.between(2, 900)}
 }
 
-// play plays one of the script's forms. Each round of its last phase is one more
-// occurrence of a loop of the kind.
+// play plays one of the script's forms. Each round of its last phase is one occurrence of the loop of that kind.
 func (s *session) play(script, kind string) {
 	all := forms(script)
 	phases, p, say := all[s.IntN(len(all))], s.player(), s.texts()
@@ -125,7 +122,7 @@ func (p *player) line(l scriptLine, say func() string) {
 	}
 }
 
-// step is what a line says.
+// step returns the step of a line.
 func (p *player) step(l scriptLine) step {
 	if l.call != "=" {
 		p.last = l.call
@@ -133,7 +130,7 @@ func (p *player) step(l scriptLine) step {
 	return step{p.op(p.last), result{p.fill(l.out), l.code}}
 }
 
-// op reads a call: a tool's behind an @, else a command of the shell.
+// op parses a call: a tool call after an @, else a shell command.
 func (p *player) op(call string) op {
 	if call[0] != '@' {
 		return sh("%s", p.fill(call))
@@ -179,7 +176,7 @@ func number(s string) int {
 	return n
 }
 
-// fill draws the marks of a text.
+// fill replaces the placeholders of a text.
 func (p *player) fill(text string) string {
 	return scriptMark.ReplaceAllStringFunc(strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(text), func(m string) string {
 		name := m[1 : len(m)-1]
@@ -200,7 +197,7 @@ func (p *player) fill(text string) string {
 	})
 }
 
-// drawing are the kinds of marks that are drawn, counting those that are another one in each round.
+// drawing are the random placeholders, counting those that change in each round.
 var (
 	drawing = map[string]func(p *player) string{
 		"ident": func(p *player) string { return p.ident() }, "path": func(p *player) string { return p.path() },
@@ -225,7 +222,7 @@ var (
 		"i": func(p *player) string { return fmt.Sprint(p.round + 1) }, "count": func(p *player) string { return fmt.Sprint(p.from + p.round) },
 		"next": func(p *player) string { return fmt.Sprint(p.from + p.round + 1) }, "double": func(p *player) string { return fmt.Sprint(5 << p.round) },
 		"tens": func(p *player) string { return fmt.Sprint(p.from + 10*p.round) }, "offset": func(p *player) string { return fmt.Sprint(61 + 60*p.round) },
-		"up":   func(p *player) string { return fmt.Sprint(10 + 7*p.round + p.IntN(7)) }, // by another amount each time
+		"up":   func(p *player) string { return fmt.Sprint(10 + 7*p.round + p.IntN(7)) }, // by a different amount each time
 		"down": func(p *player) string { return fmt.Sprint(90 - 3*p.round - p.IntN(3)) },
 		"day": func(p *player) string {
 			return time.Date(2025, 1, p.from+p.round, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)

@@ -25,7 +25,7 @@ type step struct {
 	result
 }
 
-// step makes one that was not there before.
+// step makes a new step.
 func (s *session) step() step {
 	f := s.path()
 	switch s.IntN(8) {
@@ -43,7 +43,7 @@ func (s *session) step() step {
 	case 6:
 		return step{sh("wc -l %s", f), result{out: fmt.Sprintf("%d %s", s.between(20, 900), f)}}
 	}
-	// A failure that is not repeated is ordinary work too.
+	// A failure that is not repeated is normal work, too.
 	return step{op{do: read, path: f}, result{"Error: ENOENT: no such file or directory, open '" + f + "'", 1}}
 }
 

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// style is how one agent writes its requests; it holds for a whole session.
+// style is how one agent formats its requests; it is fixed for a session.
 type style struct {
 	tools            toolset
 	text             bool // commands in the assistant's text, observations from the user
-	fence, observe   int  // forms of the text protocol
+	fence, observe   int  // variants of the text protocol
 	ids, shellForm   int
-	parts, spaced    bool // content as a list of parts; blanks after colons and commas
+	parts, spaced    bool // content as a list of parts; spaces after colons and commas
 	escape, think    bool // HTML escapes; reasoning_content
-	toolName, noNull bool // name in results; content "" instead of null
+	toolName, noNull bool // tool name in results; content "" instead of null
 	system           string
-	agent            *agent // whose results these are; nil: some agent's
-	calls            int    // made so far, for ids
+	agent            *agent // the agent whose result format is used; nil uses shellForm
+	calls            int    // calls so far, for ids
 }
 
 func (g *gen) newStyle(f form) style {
@@ -36,7 +36,7 @@ func (g *gen) newStyle(f form) style {
 	return st
 }
 
-// object is JSON whose keys keep their order.
+// object is JSON with its keys in order.
 type object []arg
 
 func (o object) encode(b *bytes.Buffer, spaced, escape bool) {
@@ -73,7 +73,7 @@ func value(b *bytes.Buffer, v any, spaced, escape bool) {
 			o.encode(b, spaced, escape)
 		}
 		b.WriteByte(']')
-	default: // text, numbers, lists of text: these always encode
+	default: // strings, numbers, lists of strings: these always encode
 		e := json.NewEncoder(b)
 		e.SetEscapeHTML(escape)
 		_ = e.Encode(v)
@@ -88,8 +88,8 @@ func (st *style) content(text string) any {
 	return text
 }
 
-// arguments writes a call's arguments: the order of keys and the blanks vary
-// from call to call, as they do with real models; the meaning does not.
+// arguments encodes a call's arguments: the order of keys and the white space vary from call to call, as with
+// real models; the meaning does not.
 func (s *session) arguments(args []arg) string {
 	o := append(object(nil), args...)
 	if s.chance(0.3) {
@@ -111,7 +111,7 @@ func (s *session) id(inTurn int) string {
 	switch s.style.ids {
 	case 0:
 		return fmt.Sprintf("call_%d", s.style.calls-1)
-	case 1: // begins anew in each turn
+	case 1: // starts again in each turn
 		return fmt.Sprintf("call_%d", inTurn)
 	case 2:
 		return "toolu_01" + s.chars(22, alnum)
@@ -121,8 +121,8 @@ func (s *session) id(inTurn int) string {
 	return "call_" + s.chars(24, alnum)
 }
 
-// show is how the agent hands a result to the model. Two of the forms carry the
-// time that the command took: noise, also where the result is the same.
+// show formats a result as the agent sends it to the model. Two of the forms contain the duration of the
+// command, which is noise.
 func (s *session) show(o op, r result) string {
 	st := &s.style
 	switch {
@@ -150,7 +150,7 @@ func (s *session) show(o op, r result) string {
 	return r.out
 }
 
-// messages writes a turn.
+// messages encodes a turn.
 func (s *session) messages(t turn) (out []object) {
 	st := &s.style
 	switch {
@@ -219,8 +219,8 @@ func (s *session) definitions() (out []object) {
 	return out
 }
 
-// bodies writes one request before the first turn and one after each. A message
-// is written once: its bytes are the same in all of them.
+// bodies encodes one request before the first turn and one after each. It encodes each message once, so its
+// bytes are the same in all requests.
 func (s *session) bodies() (out [][]byte) {
 	st := &s.style
 	var head, tail, history bytes.Buffer
@@ -235,7 +235,7 @@ func (s *session) bodies() (out [][]byte) {
 		settings = append(settings, arg{"tools", defs})
 	}
 	settings.encode(&head, st.spaced, st.escape)
-	if s.chance(0.5) { // the settings first
+	if s.chance(0.5) { // the settings come first
 		head.Truncate(head.Len() - 1)
 		head.WriteString(`,"messages":[`)
 		tail.WriteString("]}")

@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// Label says what an agent does in a session of WorkAt.
+// Label is the kind of a session from WorkAt.
 type Label string
 
 // The labels.
 const (
-	Progress  Label = "progress" // each turn brings something else: another file, test, error, place or count
-	Repeats   Label = "repeats"  // the same call with the same outcome, but for what says nothing
-	Waits     Label = "waits"    // it waits for something that goes on by itself
-	Unlabeled Label = ""         // of no session that WorkAt makes
+	Progress  Label = "progress" // each turn brings something new: another file, test, error, position or count
+	Repeats   Label = "repeats"  // the same call with the same result, except for volatile parts
+	Waits     Label = "waits"    // it waits for something that proceeds by itself
+	Unlabeled Label = ""         // not used by WorkAt
 )
 
 // Work is one session of an agent that works, fails and waits, request by request.
 type Work struct {
-	Name   string // of the situation and the agent, for messages of tests
-	Why    string // it is labelled so
+	Name   string // of the situation and the agent, for test messages
+	Why    string // the reason for the label
 	Label  Label
-	Fails  bool     // of a repetition: each turn of it failed, and its result shows that
-	Bodies [][]byte // of the requests; each history begins with the messages of the one before
-	// Seen are the indexes of the bodies with which the repetition is there for the
-	// first, second … time. It is empty where nothing is repeated.
+	Fails  bool     // each turn of a repetition failed, and its result shows that
+	Bodies [][]byte // request bodies; each history begins with the messages of the one before
+	// Seen holds the indexes of the bodies with the first, second, … occurrence of the repetition. It is empty without
+	// one.
 	Seen []int
 }
 
-// situation is one thing that agents do: each turn is a line of the script.
+// situation is one activity of agents: each turn is a line of the script.
 type situation struct{ name, script string }
 
-// WorkAt makes the i-th session of a seed with this label. Situations and agents
-// take turns. The same seed gives the same bytes.
+// WorkAt makes the i-th session of a seed with the label. Situations and agents alternate. The same seed gives
+// the same bytes.
 func WorkAt(label Label, seed uint64, i int) Work {
 	list := map[Label][]situation{Progress: progressing, Repeats: repeating, Waits: waiting}[label]
 	sit := list[i%len(list)]
@@ -43,7 +43,7 @@ func WorkAt(label Label, seed uint64, i int) Work {
 	if a.text {
 		s.style.fence = 1
 		s.style.system = "You are an autonomous programmer.\nAnswer with a short discussion and exactly one command in a code block. The output comes back to you."
-	} else if s.chance(0.4) { // the shell is all it has
+	} else if s.chance(0.4) { // the shell is its only tool
 		s.style.tools = toolset{tools: map[verb]string{shell: a.tools.tools[shell]}, argv: a.tools.argv}
 	}
 	w := Work{Name: fmt.Sprintf("%s/%s/%d-%d", sit.name, a.name, seed, i), Why: sit.name, Label: label}

@@ -1,6 +1,6 @@
 package looptest
 
-// progressing are situations in which an agent gets on, although most turns fail.
+// progressing are situations in which an agent makes progress, although most turns fail.
 var progressing = []situation{
 	{"a compiler, another file and fewer errors", `
 		sed -i 's/{NOUN}/{NOUN2}/' src/m{i}.rs && cargo build !101> Compiling app v0.1.0 (/repo)\nerror[E0308]: mismatched types\n  --> src/m{i}.rs:{NUM}:9

@@ -1,6 +1,6 @@
 package looptest
 
-// repeating are situations in which nothing moves: what differs says nothing.
+// repeating are situations without progress: the differences are volatile.
 var repeating = []situation{
 	{"make with another number of jobs", `make -j{i} !2> cc -c {path}\n{path}:12:5: error: unknown type name 'foo'\nmake: *** [Makefile:3: main.o] Error 1`},
 	{"a tool with one line of error", `
