@@ -38,7 +38,7 @@ func (l *lists) growthOf(a, b string) (g growth, ok bool) {
 // explains reports whether two texts differ only in volatile parts and in numbers that grew as much as the
 // calls' numbers.
 func (g *growth) explains(a, b string) bool {
-	return trajectory.CompareNumbers(trajectory.Steady(a, true), trajectory.Steady(b, true), func(_ int, x, y string) bool { return slices.Contains(g.by, value(y)-value(x)) })
+	return trajectory.CompareNumbers(trajectory.WithoutVolatile(a, true), trajectory.WithoutVolatile(b, true), func(_ int, x, y string) bool { return slices.Contains(g.by, value(y)-value(x)) })
 }
 
 // pages reports whether the number is one that pages through lists and files.

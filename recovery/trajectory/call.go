@@ -10,19 +10,19 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Bounds of the arguments that are read as JSON, in bytes and in depth, and of
-// those that are searched for words.
+// Limits of the arguments that are parsed as JSON, in bytes and in depth, and of the arguments that are searched
+// for words.
 const (
 	maxCanonical  = 256 << 10
 	canonicalDeep = 64
 	maxSearched   = 4 << 10
 )
 
-// Call is a call of a tool. What is said of it is found out once, when somebody
-// asks. It is not safe for concurrent use.
+// Call is a call of a tool. Its methods compute their results once, when first called. It is not safe for
+// concurrent use.
 type Call struct {
-	Tool      string // name, empty when unknown
-	Arguments string // as the tool got them
+	Tool      string // name; empty if unknown
+	Arguments string // as the tool received them
 
 	kind      Kind
 	line      string
@@ -30,26 +30,26 @@ type Call struct {
 	canonical string
 	key       string
 
-	kinded, lined, parsed, sorted, keyed bool
+	hasKind, hasLine, hasCommand, hasCanonical, hasKey bool
 }
 
-// CommandCall is a call of a shell with a command line, by whatever tool.
+// CommandCall returns a shell call with the command line, for any tool.
 func CommandCall(line string) *Call {
-	return &Call{Tool: "bash", kind: Shell, line: line, kinded: true, lined: true}
+	return &Call{Tool: "bash", kind: Shell, line: line, hasKind: true, hasLine: true}
 }
 
-// Kind is what the tool is for.
+// Kind returns the kind of the tool.
 func (c *Call) Kind() Kind {
-	if !c.kinded {
-		c.kinded, c.kind = true, KindOf(c.Tool)
+	if !c.hasKind {
+		c.hasKind, c.kind = true, KindOf(c.Tool)
 	}
 	return c.kind
 }
 
-// Line is the command line that the call runs, "" if there is none.
+// Line returns the command line that the call runs, or "".
 func (c *Call) Line() string {
-	if !c.lined {
-		c.lined = true
+	if !c.hasLine {
+		c.hasLine = true
 		if k := c.Kind(); k != Code && k != Editor {
 			c.line = CommandIn(c.Arguments)
 		}
@@ -57,23 +57,23 @@ func (c *Call) Line() string {
 	return c.line
 }
 
-// Command is the command line as a shell reads it, the zero Command without one.
+// Command returns the parsed command line, or the zero Command if there is none.
 func (c *Call) Command() *Command {
-	if !c.parsed {
-		if c.parsed = true; c.Line() != "" {
+	if !c.hasCommand {
+		if c.hasCommand = true; c.Line() != "" {
 			c.command = ParseCommand(c.Line())
 		}
 	}
 	return &c.command
 }
 
-// Reads reports whether the call is known to change nothing.
+// Reads reports whether the call certainly changes nothing.
 func (c *Call) Reads() bool {
 	switch c.Kind() {
 	case Reader:
 		return true
 	case Shell:
-		return c.Line() != "" && c.Command().Looks
+		return c.Line() != "" && c.Command().OnlyReads
 	case Other:
 		words := NameWords(c.Tool)
 		return len(words) > 0 && traits[words[0]]&lookWord != 0 && traitsOf(words[1:])&strongWord == 0
@@ -81,12 +81,12 @@ func (c *Call) Reads() bool {
 	return false
 }
 
-// Writes reports whether the tool's name or the beginning of the command says so.
+// Writes reports whether the tool's name or the beginning of the command has a word for writing.
 func (c *Call) Writes() bool {
 	return (traitsOf(NameWords(c.Tool))|traitsOf(NameWords(c.Line())))&editorAnswer != 0
 }
 
-// Pauses reports whether the call lets time pass before it answers.
+// Pauses reports whether the call waits before it answers.
 func (c *Call) Pauses() bool {
 	if traitsOf(NameWords(c.Tool))&pauseWord != 0 {
 		return true
@@ -105,11 +105,11 @@ func (c *Call) Pauses() bool {
 	case c.Kind() == Reader || t == "" || t[0] != '{' || !readable(t):
 		return false
 	}
-	return slices.ContainsFunc(members(gjson.Parse(t)), func(m member) bool { return m.value.Type == gjson.Number && m.value.Num > 0 && pausing(m.key) })
+	return slices.ContainsFunc(members(gjson.Parse(t)), func(m member) bool { return m.value.Type == gjson.Number && m.value.Num > 0 && isWaitTime(m.key) })
 }
 
-// Awaits reports whether the call pauses and then only looks, or looks whether a
-// service is up: what it answers next time is not for the agent to change.
+// Awaits reports whether the call waits and then only reads, or checks the health of a service: the agent cannot
+// influence what the next such call returns.
 func (c *Call) Awaits() bool {
 	if c.Line() == "" {
 		return c.Pauses()
@@ -118,7 +118,7 @@ func (c *Call) Awaits() bool {
 		return false
 	}
 	m := c.Command()
-	return m.Looks && (m.Pauses || slices.ContainsFunc(m.Programs, isRequest) && healthy(c.line))
+	return m.OnlyReads && (m.Pauses || slices.ContainsFunc(m.Programs, isRequest) && checksHealth(c.line))
 }
 
 // mayPause reports cheaply whether a command line may wait for something.
@@ -135,8 +135,8 @@ func isRequest(program string) bool {
 	return program == "curl" || program == "wget" || program == "http"
 }
 
-// healthy reports whether an address in a command is one that tells how a service does.
-func healthy(line string) bool {
+// checksHealth reports whether a URL in a command has the path of a health check.
+func checksHealth(line string) bool {
 	for _, w := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune("/ '\"?;|&)", r) }) {
 		switch w {
 		case "health", "healthz", "healthcheck", "ready", "readyz", "readiness", "live", "livez", "liveness", "status", "ping", "_health", "up":
@@ -146,7 +146,7 @@ func healthy(line string) bool {
 	return false
 }
 
-// Idles reports whether the call only sleeps in a shell: it looks at nothing.
+// Idles reports whether the call only sleeps in a shell.
 func (c *Call) Idles() bool {
 	if c.Line() == "" || c.Kind() != Shell {
 		return false
@@ -154,30 +154,30 @@ func (c *Call) Idles() bool {
 	list := c.Command().Programs
 	slept := false
 	for _, p := range list {
-		if pauses[p] && silent[p] {
+		if pauses[p] && effectless[p] {
 			slept = true
-		} else if !silent[p] {
+		} else if !effectless[p] {
 			return false
 		}
 	}
 	return slept
 }
 
-// commentary are the names of arguments with the model's own words on its call,
-// and of what a person or a sandbox is told about it.
+// commentary are the names of arguments with the model's own comments on its call, or with information for a
+// person or a sandbox.
 var commentary = map[string]bool{
 	"description": true, "explanation": true, "reason": true, "reasoning": true, "rationale": true, "justification": true, "thought": true,
 	"thoughts": true, "summary": true, "toolsummary": true, "toolaction": true, "title": true, "requires_approval": true, "security_risk": true,
 	"risk_level": true, "task_progress": true, "is_background": true, "run_in_background": true,
 }
 
-// Key is what the call does, in a form in which calls that are the same have
-// equal bytes: names in order, numbers in one spelling, without what says nothing.
+// Key returns a form of what the call does that is equal for equivalent calls: sorted names, normalised numbers,
+// without volatile parts.
 func (c *Call) Key() string {
-	if c.keyed {
+	if c.hasKey {
 		return c.key
 	}
-	c.keyed = true
+	c.hasKey = true
 	t := strings.TrimSpace(c.Arguments)
 	switch {
 	case t != "" && t[0] == '{' && readable(t):
@@ -190,7 +190,7 @@ func (c *Call) Key() string {
 	return c.key
 }
 
-// appendKey is the key of arguments that are an object.
+// appendKey appends the key of arguments that are a JSON object.
 func (c *Call) appendKey(dst []byte, v gjson.Result) []byte {
 	list, left := members(v), 0
 	for _, m := range list {
@@ -207,7 +207,7 @@ func (c *Call) appendKey(dst []byte, v gjson.Result) []byte {
 		switch {
 		case commandNames[low] && c.Line() != "":
 			dst = append(dst, c.Command().Key()...)
-		case m.value.Type == gjson.Number && (counts(m.key) || pausing(m.key)):
+		case m.value.Type == gjson.Number && (irrelevantNumber(m.key) || isWaitTime(m.key)):
 			dst = append(dst, '#')
 		default:
 			dst = appendCanonical(dst, m.value)
@@ -217,8 +217,8 @@ func (c *Call) appendKey(dst []byte, v gjson.Result) []byte {
 	return dst
 }
 
-// pausing reports whether a number of this name says how long to wait.
-func pausing(name string) bool {
+// isWaitTime reports whether a number with this name is a waiting time.
+func isWaitTime(name string) bool {
 	for _, w := range NameWords(name) {
 		switch w {
 		case "timeout", "wait", "delay", "sleep", "pause", "yield", "interval":
@@ -228,11 +228,10 @@ func pausing(name string) bool {
 	return false
 }
 
-// Canonical is the arguments in a form in which those that mean the same have
-// equal bytes. Nothing is left out.
+// Canonical returns the arguments in a form that is equal for equivalent JSON. It omits nothing.
 func (c *Call) Canonical() string {
-	if !c.sorted {
-		c.canonical, c.sorted = canonical(strings.TrimSpace(c.Arguments)), true
+	if !c.hasCanonical {
+		c.canonical, c.hasCanonical = canonical(strings.TrimSpace(c.Arguments)), true
 	}
 	return c.canonical
 }
@@ -248,13 +247,13 @@ func canonical(t string) string {
 	return string(appendCanonical(make([]byte, 0, len(t)), gjson.Parse(t)))
 }
 
-// member is one of an object.
+// member is a member of an object.
 type member struct {
 	key   string
 	value gjson.Result
 }
 
-// members are those of an object, by name; of equal names the last.
+// members returns the members of an object, sorted by name; of equal names the last one.
 func members(v gjson.Result) (list []member) {
 	v.ForEach(func(key, value gjson.Result) bool {
 		list = append(list, member{key.Str, value})

@@ -8,30 +8,29 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Bounds of a command line that is parsed, in bytes and in open brackets: the
-// parser is recursive, and slow where brackets nest deeply. What is beyond is
-// taken as it stands.
+// Limits of a command line that is parsed, in bytes and in open brackets: the parser is recursive, and slow if
+// brackets nest deeply. Longer or deeper lines are used unparsed.
 const (
 	maxLine = 4 << 10
 	maxDeep = 24
 )
 
-// Command is a shell's command line, read once.
+// Command is a parsed shell command line.
 type Command struct {
-	Programs []string // that it runs, in order: without folders, in lower case, with the verb of git, kubectl and the like
-	Compound bool     // it has loops or conditions
-	Pauses   bool     // it lets time pass, or waits for something
-	Looks    bool     // whatever else it does, it only looks
-	Edits    bool     // it writes to a file, or may
+	Programs  []string // the programs in order: without folders, in lower case, with the verb of git, kubectl and similar programs
+	Compound  bool     // it has loops or conditions
+	Pauses    bool     // it waits
+	OnlyReads bool     // apart from waiting it only reads
+	Edits     bool     // it writes to a file, or may
 
-	filters uint32 // bits of the programs that read another's output
+	filters uint32 // bit mask of the programs that read another one's output
 
 	line string
-	file *syntax.File // until the key is there
+	file *syntax.File // nil once the key is computed
 }
 
-// ParseCommand reads a command line. What no shell would parse has its own text
-// as its key, runs the program that is its first word, and neither pauses nor looks.
+// ParseCommand parses a command line. The key of an invalid line is its own text; its program is its first word,
+// and it neither pauses nor looks.
 func ParseCommand(line string) Command {
 	line = strings.TrimSpace(line)
 	return readCommand(line, parsed(line))
@@ -46,7 +45,7 @@ func readCommand(line string, file *syntax.File) (c Command) {
 		return c
 	}
 	c.Edits = false
-	var behind []*syntax.Stmt // a pipe
+	var behind []*syntax.Stmt // statements behind a pipe
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.ForClause, *syntax.WhileClause, *syntax.IfClause, *syntax.CaseClause:
@@ -66,16 +65,16 @@ func readCommand(line string, file *syntax.File) (c Command) {
 		}
 		return true
 	})
-	c.Looks = len(c.Programs) > 0 && !c.Edits && !slices.ContainsFunc(c.Programs, func(p string) bool { return !looks[p] && !pauses[p] })
+	c.OnlyReads = len(c.Programs) > 0 && !c.Edits && !slices.ContainsFunc(c.Programs, func(p string) bool { return !readOnlyPrograms[p] && !pauses[p] })
 	c.file = file
 	return c
 }
 
-// Filters reports whether program i of Programs reads what another prints.
+// Filters reports whether program i of Programs reads the output of another one.
 func (c *Command) Filters(i int) bool { return c.filters>>i&1 != 0 }
 
-// Key is what the command does, in a form that is equal for the same without
-// pauses, comments, echoes, and numbers of jobs and attempts.
+// Key returns a form of the command that is equal for equivalent commands: without pauses, comments, echoes, and
+// numbers of jobs and attempts.
 func (c *Command) Key() string {
 	if c.file != nil {
 		c.file.Stmts = pruned(c.file.Stmts)
@@ -90,13 +89,13 @@ func (c *Command) Key() string {
 	return c.line
 }
 
-// parsers and printers are kept for the next line: each has room for its text.
+// parsers and printers are reused, because each has a buffer.
 var (
 	parsers  = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 	printers = sync.Pool{New: func() any { return syntax.NewPrinter(syntax.SingleLine(true)) }}
 )
 
-// parsed is a command line as a shell reads it, nil if it cannot, or within no bounds.
+// parsed parses a command line; it returns nil for an invalid line, or one beyond the limits.
 func parsed(line string) *syntax.File {
 	if len(line) > maxLine || deep(line) {
 		return nil
@@ -113,8 +112,8 @@ func parsed(line string) *syntax.File {
 	return file
 }
 
-// plain is a line of words that mean nothing else to a shell, as it would be parsed;
-// nil for any other. Most commands are such lines, and the parser takes 4 KB for each.
+// plain parses a line of words without special meaning for a shell; it returns nil for other lines. Most
+// commands are such lines, and the parser allocates 4 KB for each.
 func plain(line string) *syntax.File {
 	first, _, _ := strings.Cut(line, " ")
 	if len(line) == 0 || keywords[first] || strings.ContainsFunc(line, special) {
@@ -137,17 +136,17 @@ func plain(line string) *syntax.File {
 	return &syntax.File{Stmts: []*syntax.Stmt{{Cmd: &syntax.CallExpr{Args: args}, Position: position(0)}}}
 }
 
-// position is a place in the only line there is.
+// position returns a position in the only line.
 func position(offset int) syntax.Pos { return syntax.NewPos(uint(offset), 1, uint(offset)+1) }
 
-// keywords begin what is no simple command in bash.
+// keywords begin commands that are not simple commands in bash.
 var keywords = map[string]bool{
 	"if": true, "then": true, "elif": true, "else": true, "fi": true, "for": true, "while": true, "until": true, "select": true, "do": true, "done": true,
 	"case": true, "esac": true, "function": true, "time": true, "coproc": true, "let": true, "declare": true, "typeset": true, "local": true, "export": true,
 	"readonly": true, "nameref": true,
 }
 
-// special reports whether a shell may take the character for more than a part of a word.
+// special reports whether the character may be more to a shell than part of a word.
 func special(c rune) bool {
 	switch {
 	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
@@ -156,7 +155,7 @@ func special(c rune) bool {
 	return !strings.ContainsRune(" ./-_:,@%+", c)
 }
 
-// deep reports whether brackets nest more deeply than is parsed, or may.
+// deep reports whether brackets may nest more deeply than the limit.
 func deep(line string) bool {
 	depth, ticks := 0, 0
 	for i := range len(line) {
@@ -174,7 +173,7 @@ func deep(line string) bool {
 	return ticks > 2*maxDeep
 }
 
-// writes reports whether a redirection goes to a file.
+// writes reports whether a redirection writes to a file.
 func writes(r *syntax.Redirect) bool {
 	switch r.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrAll, syntax.AppAll, syntax.RdrClob, syntax.RdrInOut:
@@ -183,10 +182,10 @@ func writes(r *syntax.Redirect) bool {
 	return false
 }
 
-// call notes what a simple command runs, and takes the numbers out of it that say nothing.
+// call records what a simple command runs, and replaces its irrelevant numbers by #.
 func (c *Command) call(n *syntax.CallExpr, filters bool) {
 	for _, a := range n.Assigns {
-		if a.Name != nil && a.Value != nil && counts(a.Name.Value) {
+		if a.Name != nil && a.Value != nil && irrelevantNumber(a.Name.Value) {
 			a.Value.Parts = []syntax.WordPart{&syntax.Lit{Value: "#"}}
 		}
 	}
@@ -204,8 +203,8 @@ func (c *Command) call(n *syntax.CallExpr, filters bool) {
 		lit := w.Lit()
 		flag, value, set := strings.Cut(lit, "=")
 		switch {
-		case pauses[program] && number(lit), set && counts(flag) && number(value), strings.HasPrefix(lit, "-j") && number(lit[2:]),
-			number(lit) && i > 0 && (words[i].Lit() == "-j" || strings.HasPrefix(words[i].Lit(), "-") && counts(words[i].Lit())):
+		case pauses[program] && number(lit), set && irrelevantNumber(flag) && number(value), strings.HasPrefix(lit, "-j") && number(lit[2:]),
+			number(lit) && i > 0 && (words[i].Lit() == "-j" || strings.HasPrefix(words[i].Lit(), "-") && irrelevantNumber(words[i].Lit())):
 			if set {
 				flag += "="
 			} else if flag = ""; strings.HasPrefix(lit, "-j") {
@@ -233,7 +232,7 @@ func (c *Command) call(n *syntax.CallExpr, filters bool) {
 	}
 }
 
-// name is the program that a word runs.
+// name returns the program that a word names.
 func name(w *syntax.Word) string {
 	return programName(w.Lit())
 }
@@ -242,7 +241,7 @@ func programName(word string) string {
 	return strings.ToLower(strings.TrimSuffix(word[strings.LastIndexByte(word, '/')+1:], ".exe"))
 }
 
-// verbOf is what a program of many verbs is told to do.
+// verbOf returns the subcommand of a program that has subcommands.
 func verbOf(program string, words []*syntax.Word) string {
 	if !verbs[program] {
 		return ""
@@ -264,7 +263,7 @@ func verbOf(program string, words []*syntax.Word) string {
 	return ""
 }
 
-// edits reports whether a program that otherwise looks is told to change something.
+// edits reports whether the options make a program change something that otherwise only reads.
 func edits(program string, words []*syntax.Word) bool {
 	for _, w := range words {
 		lit := w.Lit()
@@ -287,7 +286,7 @@ func edits(program string, words []*syntax.Word) bool {
 	return program == "tee"
 }
 
-// pruned is statements without those that say nothing.
+// pruned returns the statements without irrelevant ones; if all are irrelevant, it returns all.
 func pruned(list []*syntax.Stmt) (out []*syntax.Stmt) {
 	for _, s := range list {
 		if s = prune(s); s != nil {
@@ -295,13 +294,12 @@ func pruned(list []*syntax.Stmt) (out []*syntax.Stmt) {
 		}
 	}
 	if out == nil {
-		return list // all that it does
+		return list // the command does nothing else
 	}
 	return out
 }
 
-// prune is a statement without the parts of its chain that say nothing, nil where
-// nothing is left.
+// prune returns a statement without irrelevant parts of its && and || chain, or nil if nothing is left.
 func prune(s *syntax.Stmt) *syntax.Stmt {
 	switch cmd := s.Cmd.(type) {
 	case *syntax.BinaryCmd:
@@ -317,22 +315,22 @@ func prune(s *syntax.Stmt) *syntax.Stmt {
 		}
 		cmd.X, cmd.Y = x, y
 	case *syntax.CallExpr:
-		if len(cmd.Args) > 0 && len(s.Redirs) == 0 && silent[name(cmd.Args[0])] {
+		if len(cmd.Args) > 0 && len(s.Redirs) == 0 && effectless[name(cmd.Args[0])] {
 			return nil
 		}
 	}
 	return s
 }
 
-// number reports whether a word is a number, perhaps of seconds.
+// number reports whether a word is a number, possibly with a unit of time.
 func number(s string) bool {
 	s = strings.TrimRight(s, "smh")
 	return s != "" && strings.Trim(s, "0123456789.") == ""
 }
 
-// counts reports whether a number of this name says nothing of what is done: how
-// many do it at a time, or for the how-manieth time it is tried.
-func counts(name string) bool {
+// irrelevantNumber reports whether a number with this name does not change what is done: a degree of parallelism, or a
+// count of attempts.
+func irrelevantNumber(name string) bool {
 	for _, w := range NameWords(name) {
 		switch w {
 		case "jobs", "workers", "threads", "parallel", "parallelism", "attempt", "attempts", "try", "tries", "retry", "retries":
@@ -343,30 +341,30 @@ func counts(name string) bool {
 }
 
 var (
-	// wrappers run what follows them.
+	// wrappers run the command after them.
 	wrappers = []string{"sudo", "time", "command", "nohup", "exec", "env", "nice", "timeout", "stdbuf", "doas"}
-	// silent programs do nothing that another call could depend on.
-	silent = map[string]bool{
+	// effectless programs have no effect that another call could depend on.
+	effectless = map[string]bool{
 		"sleep": true, "usleep": true, "echo": true, "printf": true, "true": true, ":": true, "date": true, "clear": true, "wait": true,
 		"start-sleep": true,
 	}
-	// pauses let time pass, or wait for something.
+	// pauses are programs that wait.
 	pauses = map[string]bool{
 		"sleep": true, "usleep": true, "wait": true, "start-sleep": true, "wait-process": true, "kubectl wait": true, "kubectl rollout status": true,
 		"gh run watch": true, "docker wait": true, "inotifywait": true, "wait-for-it": true, "wait-for-it.sh": true, "wait-on": true,
 	}
-	// waitFlags tell programs to wait.
+	// waitFlags are options that make programs wait.
 	waitFlags = map[string]bool{
 		"--wait": true, "--watch": true, "--follow": true,
 	}
-	// verbs are programs whose first word says what they do.
+	// verbs are programs with subcommands.
 	verbs = map[string]bool{
 		"git": true, "docker": true, "kubectl": true, "go": true, "gh": true, "systemctl": true, "podman": true, "helm": true, "aws": true, "gcloud": true,
 		"az": true, "oc": true, "docker-compose": true, "redis-cli": true, "mysqladmin": true, "service": true, "pm2": true, "supervisorctl": true,
 		"nomad": true, "flyctl": true, "vercel": true, "heroku": true,
 	}
-	// looks are programs that print what they find and change nothing.
-	looks = map[string]bool{
+	// readOnlyPrograms are programs that only read and print.
+	readOnlyPrograms = map[string]bool{
 		"cat": true, "head": true, "tail": true, "sed": true, "awk": true, "grep": true, "egrep": true, "fgrep": true, "rg": true, "ag": true, "ack": true,
 		"less": true, "more": true, "ls": true, "find": true, "fd": true, "tree": true, "echo": true, "printf": true, "man": true, "jq": true, "yq": true,
 		"nl": true, "wc": true, "cut": true, "sort": true, "uniq": true, "strings": true, "xxd": true, "hexdump": true, "bat": true, "type": true,

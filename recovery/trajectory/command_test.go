@@ -34,7 +34,7 @@ func FuzzPlain(f *testing.F) {
 			t.Fatalf("%q: places %v, want %v", line, got, want)
 		}
 		got, want := ParseCommand(line), readCommand(line, file)
-		if !slices.Equal(got.Programs, want.Programs) || got.Pauses != want.Pauses || got.Looks != want.Looks || got.Edits != want.Edits ||
+		if !slices.Equal(got.Programs, want.Programs) || got.Pauses != want.Pauses || got.OnlyReads != want.OnlyReads || got.Edits != want.Edits ||
 			got.Compound != want.Compound || got.filters != want.filters || got.Key() != want.Key() {
 			t.Errorf("%q: %+v, key %q; want %+v, key %q", line, got, got.Key(), want, want.Key())
 		}

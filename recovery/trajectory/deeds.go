@@ -14,8 +14,8 @@ import (
 // altering are the deeds that change something.
 const altering = recovery.Installs | recovery.Deletes | recovery.Writes | recovery.Permits | recovery.Publishes
 
-// Deeds are what the call does, as far as its tool's name and its arguments tell:
-// a command line is read as a shell does. It reads the arguments each time.
+// Deeds returns what the call does, judged by its tool's name and its arguments; a command line is parsed as a
+// shell parses it. It parses the arguments on each call.
 func (c *Call) Deeds() (out recovery.Deeds) {
 	out = deedsOfName(NameWords(c.Tool))
 	switch kind := c.Kind(); {
@@ -34,14 +34,14 @@ func (c *Call) Deeds() (out recovery.Deeds) {
 	return out
 }
 
-// writes reports whether an editor's call does write: one that has commands may view.
+// writes reports whether an editor's call writes: an editor with subcommands may also view.
 func (c *Call) writes() bool {
 	files := c.Files()
 	return len(files) == 0 || slices.ContainsFunc(files, func(f File) bool { return f.Act != Read })
 }
 
-// Deeds are what a call of the tool with these arguments would do: what its name
-// and uses tell, and each argument that is a command line, code or an address.
+// Deeds returns what a call of the tool with these arguments would do, judged by its name, its uses, and each
+// argument that is a command line, code or a URL.
 func (t *Tool) Deeds(arguments string) recovery.Deeds {
 	c := Call{Tool: t.Name, Arguments: arguments}
 	out := c.Deeds()
@@ -69,7 +69,7 @@ func (t *Tool) Deeds(arguments string) recovery.Deeds {
 	return out
 }
 
-// deedsOfName is what the words of a tool's name say.
+// deedsOfName returns the deeds that the words of a tool's name state.
 func deedsOfName(words []string) (out recovery.Deeds) {
 	for _, w := range words {
 		switch w {
@@ -90,7 +90,7 @@ func deedsOfName(words []string) (out recovery.Deeds) {
 	return out
 }
 
-// DeedsOfLine is what a command line does. What is not known does nothing but run.
+// DeedsOfLine returns what a command line does. An unknown program counts only as run.
 func DeedsOfLine(line string) recovery.Deeds {
 	out := recovery.Runs
 	for _, v := range Invocations(line) {
@@ -99,19 +99,19 @@ func DeedsOfLine(line string) recovery.Deeds {
 	return out
 }
 
-// through are programs that run what follows their options.
-var through = []string{"sudo", "doas", "timeout", "nohup", "nice", "env", "stdbuf", "xargs", "time", "command", "exec"}
+// launchers are programs that run the command after their options.
+var launchers = []string{"sudo", "doas", "timeout", "nohup", "nice", "env", "stdbuf", "xargs", "time", "command", "exec"}
 
-// habit is what programs do: always, by their first operand, of which the first entry with
-// it counts, and by words that stand anywhere behind them.
-type habit struct {
+// programDeeds is what programs do: always, by their first operand (the first matching entry of verbs counts), and by
+// words anywhere in their arguments.
+type programDeeds struct {
 	programs string
 	does     recovery.Deeds
 	verbs    []wordDeeds
 	words    []wordDeeds
 }
 
-// wordDeeds is what any of some words, with blanks between them, mean.
+// wordDeeds maps any of several space-separated words to deeds.
 type wordDeeds struct {
 	words string
 	does  recovery.Deeds
@@ -124,7 +124,7 @@ const (
 )
 
 var (
-	habits = []habit{
+	programTable = []programDeeds{
 		{programs: "sudo su doas pkexec runas", does: recovery.Elevates},
 		{programs: "rm rmdir unlink shred del rd remove-item", does: deletes},
 		{programs: "find fd", words: []wordDeeds{{"-delete rm", deletes}}},
@@ -156,9 +156,9 @@ var (
 		}},
 		{programs: "twine", does: publishes},
 	}
-	habitOf = func() map[string]*habit {
-		of := map[string]*habit{}
-		for _, h := range habits {
+	deedsOfProgram = func() map[string]*programDeeds {
+		of := map[string]*programDeeds{}
+		for _, h := range programTable {
 			for p := range strings.FieldsSeq(h.programs) {
 				of[p] = &h
 			}
@@ -167,7 +167,7 @@ var (
 	}()
 )
 
-// says reports whether one of its words is among these.
+// says reports whether one of its words is among the given ones.
 func (w wordDeeds) says(words ...string) bool {
 	for one := range strings.FieldsSeq(w.words) {
 		if slices.Contains(words, one) {
@@ -177,8 +177,8 @@ func (w wordDeeds) says(words ...string) bool {
 	return false
 }
 
-// deeds are what the habit makes of an invocation.
-func (h *habit) deeds(v *Invocation) recovery.Deeds {
+// deeds returns what an invocation does according to the habit.
+func (h *programDeeds) deeds(v *Invocation) recovery.Deeds {
 	out := h.does
 	if operands := v.Operands(); len(operands) > 0 {
 		if i := slices.IndexFunc(h.verbs, func(w wordDeeds) bool { return w.says(strings.ToLower(operands[0])) }); i >= 0 {
@@ -193,13 +193,13 @@ func (h *habit) deeds(v *Invocation) recovery.Deeds {
 	return out
 }
 
-// deeds are what an invocation does; depth counts the programs that run it.
+// deeds returns what an invocation does; depth counts the programs that run it.
 func (v Invocation) deeds(depth int) (out recovery.Deeds) {
 	if len(v.Targets) > 0 {
 		out |= recovery.Writes
 	}
 	program := strings.ToLower(v.Program)
-	if h := habitOf[program]; h != nil {
+	if h := deedsOfProgram[program]; h != nil {
 		out |= h.deeds(&v)
 	}
 	switch {
@@ -217,7 +217,7 @@ func (v Invocation) deeds(depth int) (out recovery.Deeds) {
 	if interpreters[program] {
 		out |= v.interpreted(depth)
 	}
-	if slices.Contains(through, program) && depth < 4 {
+	if slices.Contains(launchers, program) && depth < 4 {
 		for i, w := range v.Words[1:] {
 			if w != "" && w[0] != '-' && !strings.Contains(w, "=") && !number(w) {
 				out |= Invocation{Program: path.Base("/" + w), Words: v.Words[1+i:]}.deeds(depth + 1)
@@ -238,7 +238,7 @@ var (
 	interpreters = map[string]bool{"python": true, "python3": true, "py": true, "node": true, "ruby": true, "php": true}
 )
 
-// interpreted is what an interpreter is given to run: a module, or code.
+// interpreted returns what an interpreter runs: a module, or code.
 func (v *Invocation) interpreted(depth int) (out recovery.Deeds) {
 	if i := slices.Index(v.Words, "-m"); i > 0 && i+1 < len(v.Words) && depth < 4 {
 		out |= Invocation{Program: v.Words[i+1], Words: v.Words[i+1:]}.deeds(depth + 1)
@@ -249,7 +249,7 @@ func (v *Invocation) interpreted(depth int) (out recovery.Deeds) {
 	return out
 }
 
-// signs are what code and SQL do, by what stands in them in small letters.
+// signs are lower-case texts in code and SQL that indicate deeds.
 var signs = []struct {
 	deed  recovery.Deeds
 	texts []string
@@ -261,7 +261,7 @@ var signs = []struct {
 	{recovery.Elevates, []string{"sudo "}},
 }
 
-// deedsOfText is what code or SQL does, roughly.
+// deedsOfText returns what code or SQL does, roughly.
 func deedsOfText(text string) (out recovery.Deeds) {
 	text = strings.ToLower(text[:min(len(text), maxCallArguments)])
 	for _, s := range signs {
@@ -272,7 +272,7 @@ func deedsOfText(text string) (out recovery.Deeds) {
 	return out
 }
 
-// Changes reports whether the call is known to change something.
+// Changes reports whether the call certainly changes something.
 func (c *Call) Changes() bool {
 	switch {
 	case c.Reads():

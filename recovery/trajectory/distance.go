@@ -5,10 +5,9 @@ import (
 	"unicode"
 )
 
-// Distance is the number of insertions, deletions, replacements and swaps of
-// neighbouring bytes that make b of a (optimal string alignment), or limit+1 if
-// there are more. It takes time in proportion to the product of both lengths:
-// callers bound them.
+// Distance returns the number of insertions, deletions, replacements and swaps of adjacent bytes that turn a
+// into b (optimal string alignment), or limit+1 if there are more. It takes time proportional to the product of
+// both lengths; callers limit them.
 func Distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1
@@ -42,18 +41,18 @@ func Distance(a, b string, limit int) int {
 	return min(last[len(b)], limit+1)
 }
 
-// Slips is how many edits a slip of the pen in a name may have: about a quarter
-// of its letters, at least one and at most three.
-func Slips(name string) int { return min(3, max(1, len(name)/4)) }
+// MaxTypos returns how many edits a misspelled name may need: about a quarter of its letters, at least one and at
+// most three.
+func MaxTypos(name string) int { return min(3, max(1, len(name)/4)) }
 
-// Nearest is the candidate that a name was probably meant to be, whatever its
-// case and punctuation, or "". The first of equals wins.
+// Nearest returns the candidate that a name probably means, ignoring case and punctuation, or "". The first of
+// equally near candidates wins.
 func Nearest(name string, candidates []string) string {
 	wanted := Plain(name)
 	if len(wanted) < 2 || len(wanted) > 64 {
 		return ""
 	}
-	best, least := "", Slips(wanted)+1
+	best, least := "", MaxTypos(wanted)+1
 	for _, c := range candidates {
 		if d := Distance(wanted, Plain(c), least-1); d < least && c != name {
 			best, least = c, d
@@ -62,7 +61,7 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// Plain is a name without case and punctuation.
+// Plain returns a name without punctuation, in lower case.
 func Plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {

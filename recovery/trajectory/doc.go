@@ -1,21 +1,20 @@
-// Package trajectory is the model of what an agent did, which the steps of a
-// recovery share: what a tool is for, which command line a call runs, which
-// programs are in it, whether it waits or only looks, and when two calls are the
-// same but for what says nothing.
+// Package trajectory models what an agent did, for all steps of a recovery: what a tool
+// is for, which command line a call runs, which programs are in it, whether it waits or only
+// reads, and when two calls are equivalent.
 //
 //	request → History: turns, and the results of each with the calls that they
 //	         answer; in text protocols the user message after an action
-//	Call   → Kind, Line, Command: decided once, when somebody asks
-//	line   → Command: parsed as a shell does, bounded in size and depth
-//	Call   → Same, Key: without counters, numbers of jobs, pauses, comments and
-//	         the model's own words on its call
+//	Call   → Kind, Line, Command: computed once, when needed
+//	line   → Command: parsed as a shell does, with limits in size and depth
+//	Call   → Key: without counters, numbers of jobs, pauses, comments and
+//	         the model's own comments on its call
 //	tool   → Ability: what an agent can do with it and what its parameters hold, by
-//	         names, schemas and what calls gave it
-//	Call   → Deeds: what it does that a person may have ruled out
+//	         names, schemas and earlier calls
+//	Call   → Deeds: what it does that a person may have forbidden
 //	line   → Invocations: the programs with their words, and the files they write
-//	names  → Distance, Nearest: how far one is from another
-//	Call   → Files, Attempt: what it does to which files, and what two tries share
-//	output → Envelope: exit code, streams and error of one that is JSON
+//	names  → Distance, Nearest: similarity of names
+//	Call   → Files, Attempt: the files it uses, and what two attempts share
+//	output → Envelope: exit code, streams and error of a JSON result
 //	       → Hash: without times, durations, addresses and temporary names
 //
 // It does not judge whether a result is a failure, and decides nothing.

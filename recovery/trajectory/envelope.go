@@ -11,7 +11,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// State is what the wrapper of a result says of the call.
+// State is the call's outcome according to the wrapper of its result.
 type State uint8
 
 // The states.
@@ -21,32 +21,31 @@ const (
 	Failed
 )
 
-// maxEnvelope bounds the JSON that is read as a result, in bytes.
+// maxEnvelope limits a result that is parsed as JSON, in bytes.
 const maxEnvelope = 4 << 20
 
-// Envelope is what a result that is one JSON value says in its fields, by the names
-// that agents, servers and HTTP's APIs have for them.
+// Envelope is the content of a result that is one JSON value, by the field names of agents, servers and HTTP
+// APIs.
 type Envelope struct {
 	Fields    int // of the object; 0 for a list
 	Exit      int
 	HasExit   bool
 	Output    string
-	HasOutput bool   // it has a field for what was printed
-	Errors    string // what it keeps apart as the error stream
-	Failure   string // text of an error, "" without one
+	HasOutput bool   // it has a field for the output
+	Errors    string // the separate error stream
+	Failure   string // text of an error, or ""
 	Said      State
 	Message   string
-	Status    int // of HTTP
+	Status    int // HTTP status
 	TimedOut  bool
-	Ending    string // what the wrapper says below the output
-	Logged    bool   // it is an entry of a log
-	Record    bool   // it has the id of a thing that it tells of
+	Ending    string // the wrapper's text below the output
+	Logged    bool   // it is a log entry
+	Record    bool   // it has the id of a record
 }
 
-// ReadEnvelope reads a result that is one JSON value: of Codex, mini-swe-agent, MCP,
-// and of the many that answer {"error": …} or {"success": false, …}. What curl -w
-// '%{http_code}' prints below is left out. ok is false for what is no JSON, or too
-// large; its time is linear.
+// ReadEnvelope parses a result that is one JSON value: of Codex, mini-swe-agent, MCP, and of the many that
+// return {"error": …} or {"success": false, …}. It ignores the status that curl -w '%{http_code}' prints below.
+// ok is false if the text is not JSON or too large. It takes linear time.
 func ReadEnvelope(text string) (e Envelope, ok bool) {
 	text = cutStatus(text)
 	if len(text) > maxEnvelope || text == "" || text[0] != '{' && text[0] != '[' || transcript.Valid([]byte(text), 64) != nil {
@@ -65,8 +64,8 @@ func ReadEnvelope(text string) (e Envelope, ok bool) {
 	return e, true
 }
 
-// wrappedObject is the object in one that has nothing but it, under the name of a
-// response: {"run_shell_command_response": {…}}, {"functionResponse": {"response": {…}}}.
+// wrappedObject returns the object that is the only member of another one, under the name of a response:
+// {"run_shell_command_response": {…}}, {"functionResponse": {"response": {…}}}.
 func wrappedObject(root gjson.Result) (inner gjson.Result) {
 	n := 0
 	root.ForEach(func(key, value gjson.Result) bool {
@@ -82,7 +81,7 @@ func wrappedObject(root gjson.Result) (inner gjson.Result) {
 	return inner
 }
 
-// cutStatus removes the status that curl -w '%{http_code}' prints below an answer.
+// cutStatus removes the status that curl -w '%{http_code}' prints below a response.
 func cutStatus(text string) string {
 	whole := strings.TrimSpace(text)
 	i := strings.LastIndexByte(whole, '\n')
@@ -98,16 +97,16 @@ func cutStatus(text string) string {
 	return text
 }
 
-// ofRequests are words before _id for what asked, and not for the thing that it asked for.
+// ofRequests are words before _id that identify a request and not a record.
 var ofRequests = map[string]bool{"request": true, "trace": true, "call": true, "correlation": true, "session": true}
 
-// namesThing reports whether a field is the id of a thing.
+// namesThing reports whether a field is the id of a record.
 func namesThing(name string) bool {
 	of, is := strings.CutSuffix(name, "_id")
 	return name == "id" || is && !ofRequests[of[strings.LastIndexByte(of, '_')+1:]]
 }
 
-// read looks at the fields of one object.
+// read reads the fields of one object.
 func (m *Envelope) read(root gjson.Result) {
 	var output, message joined
 	listsErrors := sync.OnceValue(func() bool { return !root.Get("data").IsObject() && errorsOnly(root) })
@@ -129,7 +128,7 @@ func (m *Envelope) read(root gjson.Result) {
 					m.setExit(w)
 				case "timed_out", "timedout", "timeout":
 					m.TimedOut = m.TimedOut || w.Type == gjson.True
-				case "suffix": // OpenHands' word on how the command ended
+				case "suffix": // OpenHands' text about how the command ended
 					m.Ending = w.String()
 				}
 				return true
@@ -190,7 +189,7 @@ func (m *Envelope) read(root gjson.Result) {
 	if m.Status < 400 || m.Failure != "" {
 		return
 	}
-	// {"status": 429, "headers": …, "body": …}: an answer that a tool passes on.
+	// {"status": 429, "headers": …, "body": …}: a response that a tool passes on.
 	m.Failure = describe(root.Get("body"))
 	// {"message": "…", "status": 404, "type"/"path"/"timestamp": …}: an HTTP API's error page.
 	if m.Failure == "" && m.Message != "" && !m.HasOutput {
@@ -198,8 +197,8 @@ func (m *Envelope) read(root gjson.Result) {
 	}
 }
 
-// errorsOnly reports whether an object is an answer that consists of its errors:
-// a report that lists errors has other fields, too.
+// errorsOnly reports whether an object is a response that consists of its errors; a report that lists errors has
+// other fields, too.
 func errorsOnly(root gjson.Result) bool {
 	only := true
 	root.ForEach(func(key, _ gjson.Result) bool {
@@ -219,7 +218,7 @@ func (m *Envelope) setExit(value gjson.Result) {
 	}
 }
 
-// partsText is the text of [{"type":"text","text":"…"}, …], "" for other lists.
+// partsText returns the text of [{"type":"text","text":"…"}, …], or "" for other lists.
 func partsText(list gjson.Result) string {
 	plain := true
 	var out joined
@@ -239,7 +238,7 @@ func partsText(list gjson.Result) string {
 	return string(out)
 }
 
-// joined is join of many texts, in time that is linear in their length.
+// joined joins texts with newlines in linear time.
 type joined []byte
 
 func (j *joined) add(s string) {
@@ -249,8 +248,8 @@ func (j *joined) add(s string) {
 	*j = append(*j, s...)
 }
 
-// describe is the text of an error field: a string, or an object's message and
-// code on lines of their own. null, false, 0, "" and {} are no error.
+// describe returns the text of an error field: a string, or the strings and numbers of an object, one per line.
+// null, false, 0, "" and {} are no error.
 func describe(value gjson.Result) string {
 	switch {
 	case value.Type == gjson.String:

@@ -9,34 +9,34 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Act is what a call does to a file, as a reader would say it.
+// Act is what a call does to a file, in one word.
 type Act string
 
 // The acts.
 const (
-	Read    Act = "read" // or named
+	Read    Act = "read" // or only named
 	Created Act = "created"
 	Edited  Act = "edited"
 	Deleted Act = "deleted"
 )
 
-// File is a file that a call is about.
+// File is a file that a call uses.
 type File struct {
 	Act  Act
-	Path string // cleaned, as the call writes it
+	Path string // cleaned, otherwise as in the call
 }
 
-// maxFiles bounds how many files are told of one call.
+// maxFiles limits the files of one call.
 const maxFiles = 64
 
-// verbNames are the names under which tools for several things are told which.
+// verbNames are the names of arguments that select an operation of a tool.
 var verbNames = map[string]bool{"command": true, "action": true, "operation": true, "mode": true}
 
-// patched are the files of a patch, as apply_patch and diffs name them.
+// patched matches the files of a patch, as apply_patch and diffs name them.
 var patched = regexp.MustCompile(`(?m)^(?:\*\*\* (Update|Add|Delete) File: |\+\+\+ b/)(\S.*)$`)
 
-// Files are the files that the call is about: of its arguments, its patch or its
-// command line. It reads the arguments each time.
+// Files returns the files that the call uses: from its arguments, its patch or its command line. It parses the
+// arguments on each call.
 func (c *Call) Files() (list []File) {
 	add := func(a Act, p string) {
 		if p = strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(p), "file://"), `\`, "/"); p != "" && len(list) < maxFiles {
@@ -82,7 +82,7 @@ func (c *Call) Files() (list []File) {
 	return list
 }
 
-// actOf is what the words of a name say is done.
+// actOf returns the act that the words of a name state.
 func actOf(words []string) Act {
 	act := Read
 	for _, w := range words {
@@ -145,7 +145,7 @@ func filesOf(line string, add func(Act, string)) {
 	})
 }
 
-// literal is a word that the shell takes as it stands, without its quotes.
+// literal returns a word without its quotes if the shell expands nothing in it.
 func literal(w *syntax.Word) string {
 	if w == nil {
 		return ""
@@ -165,7 +165,7 @@ func literal(w *syntax.Word) string {
 	return w.Lit()
 }
 
-// isFile reports whether a word looks like a file's name: it has an extension.
+// isFile reports whether a word looks like a file name: it has an extension.
 func isFile(w string) bool {
 	dot := strings.LastIndexByte(w, '.')
 	if len(w) < 4 || len(w) > 200 || w[0] == '-' || dot <= 0 || dot < len(w)-7 || dot == len(w)-1 || w[dot+1] <= '9' {
@@ -174,8 +174,8 @@ func isFile(w string) bool {
 	return !strings.ContainsAny(w, "*$\\{}:()[]<>=,;|&'\" \t\n") && strings.Trim(strings.ToLower(w[dot+1:]), "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// Attempt is what two tries at one thing have in common: of a command its first
-// words, of anything else the first file or the arguments.
+// Attempt returns what repeated attempts have in common: the first words of a command, or else the first file or
+// the arguments.
 func (c *Call) Attempt() string {
 	if c.Line() != "" {
 		return Attempt(c.Line())
@@ -191,7 +191,7 @@ var (
 	trailing = regexp.MustCompile(`(?s)\s*(?:\d?>|[|;\n]|&&).*`)
 )
 
-// Attempt is the first words of a command line but options: what two tries have in common.
+// Attempt returns the first words of a command line without options, which repeated attempts have in common.
 func Attempt(line string) string {
 	line = line[:min(len(line), maxLine)]
 	var list []string

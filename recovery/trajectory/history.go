@@ -7,16 +7,16 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Turn is one turn of the model: adjacent assistant messages, and all that
-// followed until its next one. The numbers are indexes of messages.
+// Turn is one turn of the model: adjacent assistant messages, and everything after them until the model's next
+// turn. The numbers are message indexes.
 type Turn struct {
 	Start    int // its first message
 	Answered int // the message after the model's
 	End      int // after its last message
 }
 
-// TurnBefore is the last turn that begins before message end, as far as it stands
-// there; ok is false where the model said nothing.
+// TurnBefore returns the last turn that begins before message end, cut at end; ok is false if there is no
+// assistant message.
 func TurnBefore(list []transcript.Message, end int) (t Turn, ok bool) {
 	t = Turn{Answered: end, End: end}
 	for t.Answered > 0 && list[t.Answered-1].Role != transcript.RoleAssistant {
@@ -28,10 +28,9 @@ func TurnBefore(list []transcript.Message, end int) (t Turn, ok bool) {
 	return t, t.Answered > 0
 }
 
-// Results is the tool results that are new since the last assistant turn, in
-// order, with the calls that they answer. In text protocols it is the user
-// message after an assistant turn that contains an action. Earlier messages are
-// not decoded. The result is nil if nothing is new.
+// Results returns the new tool results since the last assistant turn, in order, with the calls that they answer.
+// In text protocols it is the user message after an assistant turn that contains an action. It does not decode
+// earlier messages. It returns nil if there are no new results.
 func Results(b *transcript.Body) []recovery.ToolResult {
 	h := NewHistory(b)
 	if t, ok := TurnBefore(h.List, len(h.List)); ok {
@@ -40,8 +39,8 @@ func Results(b *transcript.Body) []recovery.ToolResult {
 	return nil
 }
 
-// All is the results of the whole history, in order. It decodes every result
-// and every call that is answered; the time is linear in the body.
+// All returns the results of the whole history, in order. It decodes every result and every answered call, in
+// time linear in the body.
 func All(b *transcript.Body) (out []recovery.ToolResult) {
 	h := NewHistory(b)
 	var turns []Turn
@@ -49,39 +48,39 @@ func All(b *transcript.Body) (out []recovery.ToolResult) {
 	for ; ok; t, ok = TurnBefore(h.List, t.Start) {
 		turns = append(turns, t)
 	}
-	out = h.AppendResults(nil, Turn{End: t.End}) // what answers nothing
+	out = h.AppendResults(nil, Turn{End: t.End}) // results before any call
 	for _, t := range slices.Backward(turns) {
 		out = h.AppendResults(out, t)
 	}
 	return h.read(out)
 }
 
-// IsObservation reports whether message i is a user message of a text protocol
-// that carries what a tool answered, and not a person's words.
+// IsObservation reports whether message i is a user message of a text protocol that contains a tool's result and
+// not a person's words.
 func IsObservation(b *transcript.Body, i int) bool {
 	_, ok := NewHistory(b).Observation(i)
 	return ok
 }
 
-// History is a conversation with what its tools answered. It reads what is asked
-// for, and is not safe for concurrent use.
+// History is a conversation with the results of its tools. It reads them lazily, and is not safe for concurrent
+// use.
 type History struct {
 	Body *transcript.Body
-	List []transcript.Message // all of the body
+	List []transcript.Message // all messages of the body
 
 	protocol protocol
-	calls    []MadeCall // scratch of AppendResults
+	calls    []MadeCall // buffer of AppendResults
 	pairing  Pairing
 }
 
-// NewHistory is the history of a body.
+// NewHistory returns the history of a body.
 func NewHistory(b *transcript.Body) *History {
 	h := new(History)
 	h.Begin(b)
 	return h
 }
 
-// Begin makes it the history of another body, nil of none; the room that it has stays.
+// Begin resets the history to another body, or to none if b is nil; it keeps its buffers.
 func (h *History) Begin(b *transcript.Body) {
 	clear(h.calls[:cap(h.calls)])
 	h.pairing.Begin(0)
@@ -91,7 +90,7 @@ func (h *History) Begin(b *transcript.Body) {
 	}
 }
 
-// read decodes the contents that AppendResults left out.
+// read decodes the contents that AppendResults omits.
 func (h *History) read(list []recovery.ToolResult) []recovery.ToolResult {
 	for i := range list {
 		if m := h.List[list[i].Index]; m.Role == transcript.RoleTool {
@@ -101,13 +100,13 @@ func (h *History) read(list []recovery.ToolResult) []recovery.ToolResult {
 	return list
 }
 
-// MadeCall is a call, and where it stands.
+// MadeCall is a call with its position.
 type MadeCall struct {
 	transcript.ToolCall
-	At int // message
+	At int // message index
 }
 
-// Calls are those that the model made in a turn. They hold until the next are read.
+// Calls returns the model's calls in a turn. They are valid until the next call of Calls or AppendResults.
 func (h *History) Calls(t Turn) []MadeCall {
 	h.calls = h.calls[:0]
 	for i := t.Start; i < t.Answered; i++ {
@@ -120,8 +119,8 @@ func (h *History) Calls(t Turn) []MadeCall {
 	return h.calls
 }
 
-// AppendResults appends the results of a turn, with the calls that they answer.
-// The contents of messages of tools are left out.
+// AppendResults appends the results of a turn, with the calls that they answer. It omits the contents of tool
+// messages.
 func (h *History) AppendResults(out []recovery.ToolResult, t Turn) []recovery.ToolResult {
 	var calls []MadeCall
 	paired := false
@@ -147,7 +146,7 @@ func (h *History) AppendResults(out []recovery.ToolResult, t Turn) []recovery.To
 	return out
 }
 
-// answer joins a tool message with the call that it answers. It leaves the content out.
+// answer returns the result of a tool message with the call that it answers, without the content.
 func (h *History) answer(m transcript.Message, calls []MadeCall) recovery.ToolResult {
 	var room [64]byte
 	id := m.AppendToolCallID(room[:0])
@@ -158,12 +157,11 @@ func (h *History) answer(m transcript.Message, calls []MadeCall) recovery.ToolRe
 	return recovery.ToolResult{Index: m.Index, Caller: -1, CallID: string(id), Tool: m.Name(), Failed: m.Failed()}
 }
 
-// Pairing finds the calls of a turn that its results answer. Each answer takes
-// constant time.
+// Pairing assigns results to the calls of a turn, in constant time per result.
 type Pairing struct {
 	calls []pairedCall
-	byID  map[string]*sameID // where there are many
-	free  int                // before it all are answered
+	byID  map[string]*sameID // set if there are many calls
+	free  int                // all calls before it are answered
 }
 
 type pairedCall struct {
@@ -171,16 +169,16 @@ type pairedCall struct {
 	answered bool
 }
 
-// sameID are the calls of one id: all of them, and those before next are answered.
+// sameID are the calls with one id; those before next are answered.
 type sameID struct {
 	calls []int
 	next  int
 }
 
-// manyCalls is up to how many calls each result looks through all of them.
+// manyCalls is the number of calls up to which each result searches all of them.
 const manyCalls = 32
 
-// Begin prepares for a turn of n calls, which are added next.
+// Begin prepares for a turn of n calls, which are then added with Add.
 func (p *Pairing) Begin(n int) {
 	clear(p.calls[:cap(p.calls)])
 	p.calls, p.free, p.byID = slices.Grow(p.calls[:0], n), 0, nil
@@ -202,9 +200,8 @@ func (p *Pairing) Add(id string) {
 	p.calls = append(p.calls, pairedCall{id: id})
 }
 
-// Answer is the number of the call that a result with this id answers: the first
-// unanswered one of the id, else the first of it; without an id the first
-// unanswered one. -1 is none.
+// Answer returns the index of the call that a result with this id answers: the first unanswered one with the id,
+// or else the first with it; without an id the first unanswered one. It returns -1 for none.
 func (p *Pairing) Answer(id []byte) int {
 	i := p.find(id)
 	if i >= 0 {

@@ -7,19 +7,19 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Invocation is one program in a command line, as it is called there.
+// Invocation is one call of a program in a command line.
 type Invocation struct {
 	Program string   // without folders
-	Words   []string // the program as it was written, then its arguments; quotes removed
-	Targets []string // files that its output goes to
-	Text    string   // as it was written
+	Words   []string // the program as written, then its arguments; without quotes
+	Targets []string // files that its output is redirected to
+	Text    string   // as written
 }
 
-// maxInvocations bounds how many programs of a command line are told.
+// maxInvocations limits the programs of a command line.
 const maxInvocations = 16
 
-// Invocations are the programs that a command line runs, in order. What no shell
-// would parse, or is too large to be parsed, is taken as one program and its words.
+// Invocations returns the programs that a command line runs, in order. A line that is invalid or too long is
+// returned as one program with its words.
 func Invocations(line string) (out []Invocation) {
 	line = strings.TrimSpace(line)
 	if line == "" {
@@ -40,8 +40,8 @@ func Invocations(line string) (out []Invocation) {
 	return []Invocation{{Program: program(words[0]), Words: words, Text: line[:min(len(line), maxLine)]}}
 }
 
-// invocation is what a simple command runs, without what only prepares it; none
-// where it only sets variables.
+// invocation returns what a simple command runs, without prefixes such as time and env; nil if it only sets
+// variables.
 func invocation(line string, s *syntax.Stmt, call *syntax.CallExpr) []Invocation {
 	args := call.Args
 	for len(args) > 0 {
@@ -69,7 +69,7 @@ func invocation(line string, s *syntax.Stmt, call *syntax.CallExpr) []Invocation
 
 func program(word string) string { return path.Base("/" + strings.TrimSuffix(word, ".exe")) }
 
-// plainWord is a word without its quotes; what a shell would put in stands as it was written.
+// plainWord returns a word without its quotes; expansions stay as written.
 func plainWord(line string, parts []syntax.WordPart) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -87,7 +87,7 @@ func plainWord(line string, parts []syntax.WordPart) string {
 	return b.String()
 }
 
-// Operands are the arguments that are no options.
+// Operands returns the arguments that are not options.
 func (v Invocation) Operands() (out []string) {
 	for _, w := range v.Words[1:] {
 		if w != "" && (w[0] != '-' || len(w) == 1) {
@@ -97,18 +97,18 @@ func (v Invocation) Operands() (out []string) {
 	return out
 }
 
-// prepares are programs that only prepare or filter what others do.
+// prepares are programs that only prepare or filter the work of others.
 var prepares = map[string]bool{"cd": true, "export": true, "set": true, "true": true, "echo": true, "source": true, ".": true, "head": true, "tail": true,
 	"tee": true, "wc": true, "less": true, "more": true, "sort": true, "uniq": true, "exit": true, "jq": true}
 
-// Prepares reports whether the program only prepares or filters what others do.
+// Prepares reports whether the program only prepares or filters the work of others.
 func (v Invocation) Prepares() bool { return prepares[v.Program] }
 
-// runners are programs that run another one, behind a word if there is one here.
+// runners are programs that run another one, after the given word if there is one.
 var runners = map[string]string{"timeout": "", "nohup": "", "nice": "", "env": "", "stdbuf": "", "xargs": "", "npx": "", "poetry": "run", "uv": "run",
 	"pipenv": "run", "bundle": "exec"}
 
-// Runs is the program that is run in the end.
+// Runs returns the program that finally runs.
 func (v Invocation) Runs() string {
 	verb, runs := runners[v.Program]
 	for _, w := range v.Operands() {

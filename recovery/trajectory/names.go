@@ -9,22 +9,21 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// maxCallArguments bounds, in bytes, of which arguments the command is looked for.
+// maxCallArguments limits the arguments that are searched for a command, in bytes.
 const maxCallArguments = 16 << 10
 
-// commandNames are the names of arguments that are a command line.
+// commandNames are the names of arguments that contain a command line.
 var commandNames = map[string]bool{
 	"command": true, "cmd": true, "script": true, "commandline": true, "command_line": true, "bash_command": true, "shell_command": true,
 }
 
-// parameterTag begins the arguments of a text protocol's call, parameter is one of them.
+// parameterTag begins the arguments of a text protocol's call, parameter matches one of them.
 const parameterTag = "<parameter="
 
 var parameter = recovery.NewPattern(`(?s)<parameter=([\w.-]{1,80})>\s*(.*?)\s*</parameter>`)
 
-// CommandIn is the command line in a call's arguments, by the names that agents'
-// tools have for it; "" if there is none. Arguments that are no JSON object are
-// taken as the command itself, as text protocols have it.
+// CommandIn returns the command line in a call's arguments, by the argument names of known agents' tools, or "".
+// Arguments that are not a JSON object are the command itself, as in text protocols.
 func CommandIn(arguments string) string {
 	s := strings.TrimSpace(arguments)
 	if len(s) > maxCallArguments {
@@ -67,8 +66,8 @@ func CommandIn(arguments string) string {
 	return command
 }
 
-// PathIn is the file or directory that a call's arguments name, by the names that
-// agents' tools have for it; "" if there is none.
+// PathIn returns the file or directory in a call's arguments, by the argument names of known agents' tools, or
+// "".
 func PathIn(arguments string) (path string) {
 	s := strings.TrimSpace(arguments)
 	if len(s) > maxCallArguments || !strings.HasPrefix(s, "{") || transcript.Valid([]byte(s), 32) != nil {
@@ -83,8 +82,8 @@ func PathIn(arguments string) (path string) {
 	return path
 }
 
-// mayHaveCommand reports whether a JSON object may have a field of which
-// CommandIn knows the name: the letters of one occur in it, or an escape.
+// mayHaveCommand reports whether a JSON object may have a member in commandNames: the first letters of a name
+// occur in it, or an escape.
 func mayHaveCommand(s string) bool {
 	for i := 0; i+3 <= len(s); i++ {
 		switch s[i] | 0x20 {
@@ -103,16 +102,16 @@ func mayHaveCommand(s string) bool {
 	return false
 }
 
-// NameWords is the lower-case words of a tool's name, at most eight: split at
-// punctuation, digits and capitals. Only the first 128 bytes count.
+// NameWords returns the lower-case words of a tool's name, at most eight: split at punctuation, digits and
+// capitals. Only the first 128 bytes count.
 func NameWords(name string) []string {
 	return AppendNameWords(make([]string, 0, MaxNameWords), name)
 }
 
-// MaxNameWords is the most words that NameWords returns.
+// MaxNameWords limits the words that NameWords returns.
 const MaxNameWords = 8
 
-// AppendNameWords is NameWords into out, which must be empty.
+// AppendNameWords appends the result of NameWords to out, which must be empty.
 func AppendNameWords(out []string, name string) []string {
 	from, prev := 0, byte(0)
 	name = name[:min(len(name), 128)]

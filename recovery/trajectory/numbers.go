@@ -1,8 +1,7 @@
 package trajectory
 
-// CompareNumbers compares two texts whose bytes must be the same but for numbers. It calls
-// differ with each two that stand in the same place and are not the same, and
-// where in a the first begins, and reports whether all that differ may.
+// CompareNumbers reports whether two texts are equal except for numbers. It calls differ with each pair of
+// different numbers and the position of the first in a, and returns false as soon as differ does.
 func CompareNumbers(a, b string, differ func(i int, x, y string) bool) bool {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
@@ -24,8 +23,8 @@ func CompareNumbers(a, b string, differ func(i int, x, y string) bool) bool {
 	return i == len(a) && j == len(b)
 }
 
-// Numeral is the number that begins at s[i]: digits with a fraction and an
-// exponent. A part of a version or an address has no fraction.
+// Numeral returns the number at s[i]: digits with a fraction and an exponent. A part of a version or an IP
+// address has no fraction.
 func Numeral(s string, i int) string {
 	end := digits(s, i)
 	if (i == 0 || s[i-1] != '.') && end+1 < len(s) && s[end] == '.' && digit(s[end+1]) {
@@ -37,7 +36,7 @@ func Numeral(s string, i int) string {
 	return s[i:end]
 }
 
-// digits is the end of the digits at s[i].
+// digits returns the end of the digits at s[i].
 func digits(s string, i int) int {
 	for i < len(s) && digit(s[i]) {
 		i++

@@ -9,11 +9,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// maxObserved is how many of the last messages are looked at for how tools are used.
+// maxObserved limits how many of the last messages are searched for uses of tools.
 const maxObserved = 60
 
-// Abilities are those of tools, in their order. Agents send the same definitions with
-// each request: callers may keep what comes of them.
+// Abilities returns the abilities of tools, in their order. Agents send the same definitions with each request,
+// so callers may cache the result.
 func Abilities(list []transcript.Tool) []Ability {
 	out := make([]Ability, len(list))
 	for i, t := range list {
@@ -22,9 +22,8 @@ func Abilities(list []transcript.Tool) []Ability {
 	return out
 }
 
-// Observe adds what the calls among the last messages show of tools: which parameter
-// of theirs is given command lines, addresses or paths, where neither its name nor its
-// schema says so, and what the tool is for, where nothing else does.
+// Observe adds what the calls in the last messages show about tools: which parameters receive command lines,
+// URLs or paths, if neither name nor schema says so, and what the tool is for, if nothing else says so.
 func Observe(tools []Tool, list []transcript.Message) {
 	if !slices.ContainsFunc(tools, func(t Tool) bool { return t.vague() }) {
 		return
@@ -41,7 +40,7 @@ func Observe(tools []Tool, list []transcript.Message) {
 	}
 }
 
-// vague reports whether something of the tool is not known.
+// vague reports whether the uses or a parameter of the tool are unknown.
 func (t *Tool) vague() bool {
 	return t.Uses == 0 && len(t.Params) == 0 || slices.ContainsFunc(t.Params, func(p Parameter) bool { return p.Holds == 0 })
 }
@@ -51,7 +50,7 @@ func (t *Tool) observe(arguments string) {
 	if len(arguments) > maxCallArguments || !strings.HasPrefix(arguments, "{") || transcript.Valid([]byte(arguments), 32) != nil {
 		return
 	}
-	params, given := slices.Clone(t.Params), Holds(0) // they may be shared
+	params, given := slices.Clone(t.Params), Holds(0) // clones Params because they may be shared
 	gjson.Parse(arguments).ForEach(func(key, v gjson.Result) bool {
 		if v.Type != gjson.String {
 			return true
@@ -59,16 +58,16 @@ func (t *Tool) observe(arguments string) {
 		i := slices.IndexFunc(params, func(p Parameter) bool { return p.Name == key.Str })
 		switch {
 		case i >= 0 && params[i].Holds == 0:
-			params[i].Holds = seen(v.Str)
+			params[i].Holds = holdsByForm(v.Str)
 			given |= params[i].Holds
 		case i < 0 && len(params) == 0:
-			given |= seen(v.Str)
+			given |= holdsByForm(v.Str)
 		}
 		return true
 	})
 	t.Params = params
 	switch {
-	case t.Uses != 0 || traitsOf(NameWords(t.Name))&minderWord != 0:
+	case t.Uses != 0 || traitsOf(NameWords(t.Name))&manageWord != 0:
 	case given&HoldsCommand != 0:
 		t.Uses, t.Changes = UseShell, true
 	case given&HoldsURL != 0:
@@ -76,8 +75,8 @@ func (t *Tool) observe(arguments string) {
 	}
 }
 
-// seen is what a value is, as far as its form tells: 0 for words.
-func seen(value string) Holds {
+// holdsByForm returns what a value is, by its form: 0 for text.
+func holdsByForm(value string) Holds {
 	value = strings.TrimSpace(value)
 	switch {
 	case strings.HasPrefix(value, "https://"), strings.HasPrefix(value, "http://"):
@@ -93,7 +92,7 @@ func seen(value string) Holds {
 		return 0
 	}
 	first, _, _ := strings.Cut(c.Programs[0], " ")
-	if options := strings.Contains(value, " -") || strings.ContainsAny(value, "|&;>"); verbs[first] || looks[first] && options {
+	if options := strings.Contains(value, " -") || strings.ContainsAny(value, "|&;>"); verbs[first] || readOnlyPrograms[first] && options {
 		return HoldsCommand
 	}
 	return 0

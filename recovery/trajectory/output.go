@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// hasher is FNV-1a: the same in every process.
+// hasher is FNV-1a, which is equal in every process.
 type hasher uint64
 
 const (
@@ -20,8 +20,7 @@ func (h *hasher) text(s string) {
 	*h = hasher(sum)
 }
 
-// Hash is a hash of texts that is the same in every process, never 0; each text's
-// length counts.
+// Hash returns a hash of texts, including their lengths. It is never 0 and equal in every process.
 func Hash(parts ...string) uint64 {
 	h := hasher(hashOffset)
 	for _, p := range parts {
@@ -38,29 +37,27 @@ func Hash(parts ...string) uint64 {
 	return max(uint64(h), 1)
 }
 
-// Outcome is a hash of what a tool answered, never 0, that is equal for answers
-// that say the same: durations do not count, and with volatile neither do times,
-// dates, addresses, random ids, process ids, the line numbers of a shell and the names of temporary files. Everything else
-// does: another file, another line of it, another count, another text. Its time is
-// linear in the text.
+// Outcome returns a hash of a tool's result, never 0, that is equal for equivalent results: durations do not
+// count, and with volatile neither do times, dates, addresses, random ids, process ids, line numbers of a shell
+// and names of temporary files. Everything else counts: another file, another line of it, another count, another
+// text. It takes time linear in the text.
 func Outcome(text string, volatile bool) uint64 {
 	h := hasher(hashOffset)
 	words(text, volatile, h.text)
 	return max(uint64(h), 1)
 }
 
-// Steady is the text that Outcome hashes.
-func Steady(text string, volatile bool) string {
+// WithoutVolatile returns the text that Outcome hashes.
+func WithoutVolatile(text string, volatile bool) string {
 	var b strings.Builder
 	words(text, volatile, func(s string) { b.WriteString(s) })
 	return b.String()
 }
 
-// words calls emit with the parts of a text, and with # for what says nothing.
-// Blanks at the ends of lines say nothing, nor does a colour.
+// words calls emit with the parts of a text, and with # for each part that does not count.
 func words(text string, volatile bool, emit func(string)) {
-	before, line := "", 0 // the word before, and how many words the line has so far
-	kept := 0             // what is before is given out
+	before, line := "", 0 // the previous word, and the number of words of the line so far
+	kept := 0             // everything before it was emitted
 	flush := func(to int) {
 		if to > kept {
 			emit(text[kept:to])
@@ -89,7 +86,7 @@ func words(text string, volatile bool, emit func(string)) {
 			word = text[from:i]
 		}
 		line++
-		if digits && (duration(word, text[i:]) || volatile && fleeting(word, before, line, text, from, i)) || volatile && temporary(word, text, from) {
+		if digits && (duration(word, text[i:]) || volatile && isVolatile(word, before, line, text, from, i)) || volatile && temporary(word, text, from) {
 			flush(from)
 			emit("#")
 			kept = i
@@ -103,7 +100,7 @@ func wordByte(c byte) bool {
 	return digit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '-' || c >= 0x80
 }
 
-// amount is the number that a word begins with, and the rest.
+// amount splits a word into the number that it begins with, and the rest.
 func amount(word string) (n, rest string) {
 	i := 0
 	for i < len(word) && (digit(word[i]) || word[i] == '.') {
@@ -112,7 +109,7 @@ func amount(word string) (n, rest string) {
 	return word[:i], word[i:]
 }
 
-// units of time; after a blank only those that are words.
+// unit reports whether s is a unit of time.
 func unit(s string) bool {
 	switch s {
 	case "ns", "us", "µs", "ms", "s", "m", "h", "sec", "secs", "min", "mins":
@@ -134,8 +131,7 @@ func unitWord(s string) bool {
 	return false
 }
 
-// duration reports whether the word is a time that something took: 2.13s, 1m20s,
-// 14 ms, 3.2 seconds.
+// duration reports whether the word is a duration: 2.13s, 1m20s, 14 ms, 3.2 seconds.
 func duration(word, rest string) bool {
 	n, u := amount(word)
 	if n == "" {
@@ -159,18 +155,17 @@ func duration(word, rest string) bool {
 	return true
 }
 
-// fleeting reports whether a word with a digit is a time, an address or an id that
-// is another one each time.
-func fleeting(word, before string, line int, text string, from, to int) bool {
+// isVolatile reports whether a word with a digit is a time, an address or an id that differs each time.
+func isVolatile(word, before string, line int, text string, from, to int) bool {
 	switch {
-	case clock(word), address(word):
+	case clock(word), isRandomID(word):
 		return true
 	}
 	n, rest := amount(word)
 	if rest != "" {
 		return false
 	}
-	if from > 1 && text[from-2:from] == ": " && ended(text[to:]) {
+	if from > 1 && text[from-2:from] == ": " && processEnded(text[to:]) {
 		return true // bash: line 1: 4711 Segmentation fault
 	}
 	if to < len(text) && text[to] == ':' && shellHead(text[:from]) {
@@ -179,16 +174,16 @@ func fleeting(word, before string, line int, text string, from, to int) bool {
 	switch strings.ToLower(before) {
 	case "pid", "process", "thread", "goroutine", "attempt", "try", "retry", "job", "run", "request", "pgid":
 		return true
-	case "[": // [4711] as syslog has a process
+	case "[": // a process in brackets, as in syslog
 		return to < len(text) && text[to] == ']' && len(n) > 1
 	}
-	// A number of ten digits is a time or an id; one with a fraction behind "#8" is when a step of a build printed.
+	// A number of ten digits is a time or an id; a fraction after "#8" is the time at which a build step printed.
 	return len(n) >= 10 && strings.IndexByte(n, '.') < 0 ||
 		line == 2 && strings.IndexByte(n, '.') > 0 && len(before)+2 <= from && text[from-2-len(before)] == '#' && strings.Trim(before, "0123456789") == ""
 }
 
-// shellHead reports whether a text ends with what a shell puts before the number of the
-// line that it reads. That of a script is a place; that of a shell counts its commands.
+// shellHead reports whether a text ends with what a shell puts before the number of its input line. In a script
+// that is a position; in a shell it counts commands.
 func shellHead(text string) bool {
 	head := text[strings.LastIndexByte(text, '\n')+1:]
 	head, _ = strings.CutSuffix(head, "line ")
@@ -204,8 +199,8 @@ func shellHead(text string) bool {
 	return false
 }
 
-// ended reports whether a text begins with what a shell says of a program's end, behind its number.
-func ended(text string) bool {
+// processEnded reports whether a text begins with a shell's message about the end of a process, after its number.
+func processEnded(text string) bool {
 	text = strings.TrimLeft(text, " ")
 	for _, end := range []string{"Segmentation fault", "Killed", "Aborted", "Terminated", "Bus error", "Floating point exception", "Illegal instruction", "Trace/breakpoint trap"} {
 		if strings.HasPrefix(text, end) {
@@ -215,7 +210,7 @@ func ended(text string) bool {
 	return false
 }
 
-// clock reports whether a word is a day or a time of day, or begins with a day.
+// clock reports whether a word is a date or a time of day, or begins with a date.
 func clock(word string) bool {
 	shape := func(form string) bool {
 		if len(word) < len(form) {
@@ -231,9 +226,9 @@ func clock(word string) bool {
 	return shape("0000-00-00") || shape("00:00:00") || len(word) == 7 && shape("0:00:00")
 }
 
-// address reports whether a word is an address of memory, a hash, or a random id.
-func address(word string) bool {
-	ofRequest := strings.HasPrefix(word, "req_")                // may have digits alone
+// isRandomID reports whether a word is a memory isRandomID, a hash, or a random id.
+func isRandomID(word string) bool {
+	ofRequest := strings.HasPrefix(word, "req_")                // may consist of digits only
 	if i := strings.LastIndexByte(word, '_'); i >= 0 && i < 8 { // req_…, chatcmpl_…
 		word = word[i+1:]
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// sentence is how a sentence begins, and no command.
+// sentence matches the beginning of a sentence that is not a command.
 var sentence = recovery.NewPattern(`^[A-Z][a-z']+ [\w'\x60-]+ [\w'\x60-]|^[A-Z][a-z]+(?:'[a-z]+|,) [\w'\x60-]`)
 
-// Prose is the first line of a command line that is no command but a person's language:
-// a heading such as DISCUSSION, or a sentence. It is "" for commands.
+// Prose returns the first line of a command line that is natural language and not a command: a heading such as
+// DISCUSSION, or a sentence. It returns "" for commands.
 func (c *Call) Prose() string {
 	first, rest, _ := strings.Cut(strings.TrimSpace(c.Line()), "\n")
 	program, _, _ := strings.Cut(first, " ")

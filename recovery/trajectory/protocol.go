@@ -8,63 +8,63 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// protocol says how a conversation without tool calls names actions.
+// protocol is how a conversation expresses calls.
 type protocol uint8
 
 const (
 	protocolUnknown protocol = iota
 	protocolNone             // native tool calls, or a conversation between people
-	protocolTagged           // explicit marks of actions only
+	protocolTagged           // only explicitly marked actions
 	protocolFenced           // the instructions say that a code block is an action
 )
 
-// maxAction bounds the part of an assistant's text in which an action is looked for, in bytes.
+// maxAction limits the part of an assistant's text that is searched for an action, in bytes.
 const maxAction = 64 << 10
 
 var (
-	// fence is a code block; the last one of a text is the action.
+	// fence matches a code block; the last one of a text is the action.
 	fence = recovery.NewPattern("(?s)```[ \t]*([\\w-]*)[ \t]*\\r?\\n(.*?)\\n?```")
-	// functionTag is the action of OpenHands' and Llama's text protocol.
+	// functionTag matches the action of OpenHands' and Llama's text protocol.
 	functionTag = recovery.NewPattern(`(?s)<function=([\w.-]{1,80})>(.*?)(?:</function>|$)`)
-	// commandTag is a shell command between tags: SWE-agent's XML form, OpenHands, CodeAct and others.
+	// commandTag matches a shell command in tags: SWE-agent's XML form, OpenHands, CodeAct and others.
 	commandTag = recovery.NewPattern(`(?s)<(command|execute_bash|execute_ipython|bash|action|execute|code|tool_code|run_command)>\s*(.*?)\s*</`)
-	// callTag is the action of Hermes and Qwen templates: JSON between tags.
+	// callTag matches the action of Hermes and Qwen templates: JSON in tags.
 	callTag = recovery.NewPattern(`(?s)<(?:tool_call|function_call|tool_use|invoke|use_mcp_tool)\b[^>]*>\s*(.*?)\s*</(?:tool_call|function_call|tool_use|invoke|use_mcp_tool)>`)
-	// namedTag is the action of Cline and Roo Code: the tool's name is the tag.
+	// namedTag matches the action of Cline and Roo Code: the tool's name is the tag.
 	namedTag = recovery.NewPattern(`(?s)<(execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|` +
 		`list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|use_mcp_tool|access_mcp_resource|` +
 		`new_task|switch_mode|fetch_instructions|attempt_completion)>(.*?)(?:</(?:execute_command|read_file|write_to_file|replace_in_file|` +
 		`apply_diff|search_files|list_files|list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|` +
 		`use_mcp_tool|access_mcp_resource|new_task|switch_mode|fetch_instructions|attempt_completion)>|$)`)
-	// actionLine is ReAct's.
+	// actionLine matches ReAct's action.
 	actionLine = recovery.NewPattern(`(?m)^\**Action:?\**:?[ \t]*([\w. -]{1,80}?)[ \t]*(?:\[(.*)\])?[ \t]*$`)
 	inputLine  = recovery.NewPattern(`(?ms)^\**Action Input:?\**:?[ \t]*(.*)`)
 	nameInJSON = recovery.NewPattern(`"(?:name|tool|function)"\s*:\s*"([\w.-]{1,80})"`)
 
-	// fencedActions are instructions that make code blocks actions.
+	// fencedActions matches instructions that make code blocks actions.
 	fencedActions = recovery.NewPattern(`(?i)bash-\$|special interface|one (?:command|action|bash command|code block) at a time|(?:single|` +
 		`exactly one|one) (?:bash )?(?:code ?block|command|action|bash block|triple.backtick)|triple backticks|` +
 		`commands? (?:that )?(?:you (?:write|give|run)|in (?:a|the) code ?block)s? (?:will|is|are) (?:be )?(?:executed|run)|your (?:code|command|` +
 		`response)s? (?:will be|is|must) .{0,60}(?:executed|code block)|suggest (?:python|shell) code`)
-	// observationHead begins what a scaffold says in the user's place.
+	// observationHead matches the beginning of a scaffold's message in the user's role.
 	observationHead = recovery.NewPattern(`(?i)^\s*(?:observation:|<returncode>|<(?:output|observation|tool_result|tool_response|` +
 		`function_results?|function_response|result|stdout|stderr|exit_code|environment)\b|exit ?code:? -?\d|execution result of|` +
 		`\[\w+(?: for '[^\n]*)?\] result|tool (?:result|output|response)|your command ran successfully|result of |\[file: |command (?:output|` +
 		`executed|result|exited|failed)|the command (?:exited|ran|failed|completed)|output:|stdout:|traceback \(most recent|\[the command completed|bash: )`)
-	// observationTail ends it.
+	// observationTail matches its end.
 	observationTail = recovery.NewPattern(`(?:\nbash-\$|\(Current directory: [^\n]*\)(?:\nbash-\$)?|exit code -?\d+\.?\]?|` +
 		`\[Command finished with exit code -?\d+\]|</(?:output|observation|tool_response|tool_result|function_results?)>|Command exited with code -?\d+)\s*$`)
-	// feedback is a person's words inside such a message.
+	// feedback matches a person's words in such a message.
 	feedback = recovery.NewPattern(`<(?:feedback|user_message|answer|user_feedback)>`)
 )
 
-// Action is a call that an assistant's text makes.
+// Action is a call in an assistant's text.
 type Action struct {
 	Tool, Arguments string
-	Explicit        bool // marked as a call, not just a code block
+	Explicit        bool // marked as a call, more than a code block
 }
 
-// FindAction reads the last action in an assistant's text.
+// FindAction returns the last action in an assistant's text.
 func FindAction(text string) (a Action, ok bool) {
 	if len(text) > maxAction {
 		text = text[len(text)-maxAction:]
@@ -119,26 +119,25 @@ func lastMatch(re *recovery.Pattern, s string) []string {
 	return all[len(all)-1]
 }
 
-// LooksObserved reports whether a message is such as scaffolds write in the user's
-// place, by its beginning or its end.
-func LooksObserved(text string) bool {
+// LooksLikeObservation reports whether a message looks like a scaffold's in the user's role, by its beginning or its
+// end.
+func LooksLikeObservation(text string) bool {
 	return observationHead.MatchString(text[:min(len(text), maxSign)]) || observationTail.MatchString(text[max(0, len(text)-maxSign):])
 }
 
-// maxSign is how much of a message is looked at for that, in bytes at either end.
+// maxSign limits how much of a message is checked for that, in bytes at either end.
 const maxSign = 400
 
-// Observed is the action that an assistant's text made, where what the user's side
-// answered is what a tool printed. With fenced the instructions make code blocks
-// actions.
+// Observed returns the action in an assistant's text if the answer from the user's side is its output. fenced
+// reports that the instructions make code blocks actions.
 func Observed(said, answer string, fenced bool) (a Action, ok bool) {
 	if a, ok = FindAction(said); !ok || feedback.MatchString(answer) {
 		return a, false
 	}
-	return a, a.Explicit || fenced || LooksObserved(answer)
+	return a, a.Explicit || fenced || LooksLikeObservation(answer)
 }
 
-// Observation reads user message i as what a tool answered, in a text protocol.
+// Observation reads user message i as a tool's result in a text protocol.
 func (h *History) Observation(i int) (res recovery.ToolResult, ok bool) {
 	if i <= 0 || i >= len(h.List) || h.List[i].Role != transcript.RoleUser || h.List[i-1].Role != transcript.RoleAssistant || !h.Textual() {
 		return res, false
@@ -148,16 +147,15 @@ func (h *History) Observation(i int) (res recovery.ToolResult, ok bool) {
 	return recovery.ToolResult{Index: i, Caller: i - 1, Tool: a.Tool, Arguments: a.Arguments, Content: text}, ok
 }
 
-// Textual reports whether calls may stand in the assistant's text: there are no
-// native ones.
-func (h *History) Textual() bool { return h.how() != protocolNone }
+// Textual reports whether calls may be part of the assistant's text, because there are no native ones.
+func (h *History) Textual() bool { return h.callProtocol() != protocolNone }
 
 // Fenced reports whether the instructions say that a code block is an action.
-func (h *History) Fenced() bool { return h.how() == protocolFenced }
+func (h *History) Fenced() bool { return h.callProtocol() == protocolFenced }
 
-// how looks for native calls, which rule a text protocol out, and at the
-// instructions: what the system says, and the user before the first answer.
-func (h *History) how() protocol {
+// callProtocol returns the protocol, computed once. Native calls exclude a text protocol; otherwise the instructions
+// decide: the messages before the first answer.
+func (h *History) callProtocol() protocol {
 	if h.protocol == protocolUnknown {
 		h.protocol = h.findProtocol()
 	}
@@ -187,13 +185,13 @@ func (h *History) findProtocol() protocol {
 	return protocolTagged
 }
 
-// maxHead and maxTail bound what is searched of long instructions, in bytes.
+// maxHead and maxTail limit the search in long instructions, in bytes.
 const (
 	maxHead = 4 << 10
 	maxTail = 12 << 10
 )
 
-// actionWords are in all instructions that make code blocks calls. They spare
-// other conversations about code the search for such instructions.
+// actionWords are in all instructions that make code blocks calls. Other conversations about code skip the
+// search for such instructions.
 var actionWords = []string{"bash-$", "special interface", "code block", "codeblock", "command", "action", "bash block", "backtick", "executed",
 	"shell code", "suggest python"}

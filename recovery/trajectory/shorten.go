@@ -7,8 +7,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Shorten is a text of at most n runes: what is cut off is told by an ellipsis.
-// Bytes that are no UTF-8 are told by its replacement character.
+// Shorten returns a text of at most n runes, with an ellipsis in place of what it cuts off. Invalid UTF-8
+// becomes U+FFFD.
 func Shorten(s string, n int) string {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
@@ -25,8 +25,8 @@ func Shorten(s string, n int) string {
 	return s
 }
 
-// Ends is a text of which at most head bytes at the beginning and tail bytes at the
-// end are left, in whole lines where it has several.
+// Ends returns at most head bytes from the beginning and tail bytes from the end of a text, in whole lines if it
+// has several.
 func Ends(s string, head, tail int) string {
 	if len(s) <= head+tail {
 		return s
@@ -43,7 +43,7 @@ func Ends(s string, head, tail int) string {
 
 var terminal = recovery.NewPattern("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]{0,256}(?:\x07|\x1b\\\\)|[()][A-B0-2]|[=>78cDEHM])")
 
-// WithoutEscapes is a text without colours and what else is meant for a terminal.
+// WithoutEscapes returns a text without colours and other terminal escapes.
 func WithoutEscapes(s string) string {
 	if strings.IndexByte(s, 0x1b) < 0 {
 		return s

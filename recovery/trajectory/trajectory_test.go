@@ -39,8 +39,8 @@ func TestCommand(t *testing.T) {
 		{strings.Repeat("`", 100), strings.Repeat("`", 100), false, false, strings.Repeat("`", 100)},
 	} {
 		got := trajectory.ParseCommand(c.line)
-		if p := strings.Join(got.Programs, ","); p != c.programs || got.Pauses != c.pauses || got.Looks != c.looks || got.Key() != c.key {
-			t.Errorf("%s: runs %s, pauses %v, looks %v, key %q", c.line, p, got.Pauses, got.Looks, got.Key())
+		if p := strings.Join(got.Programs, ","); p != c.programs || got.Pauses != c.pauses || got.OnlyReads != c.looks || got.Key() != c.key {
+			t.Errorf("%s: runs %s, pauses %v, looks %v, key %q", c.line, p, got.Pauses, got.OnlyReads, got.Key())
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestSteady(t *testing.T) {
 		{"PosixPath('/tmp/pytest-of-root/pytest-12/test_0')", true, "PosixPath('/tmp/pytest-of-root/#/#')"},
 		{"naïve 1 2 3", true, "naïve 1 2 3"},
 	} {
-		if got := trajectory.Steady(c.text, c.volatile); got != c.want {
+		if got := trajectory.WithoutVolatile(c.text, c.volatile); got != c.want {
 			t.Errorf("%q: %q, want %q", c.text, got, c.want)
 		}
 	}
@@ -131,14 +131,14 @@ func FuzzCommand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		c := trajectory.ParseCommand(line)
-		if len(c.Programs) > 32 || c.Looks && c.Edits {
+		if len(c.Programs) > 32 || c.OnlyReads && c.Edits {
 			t.Errorf("%q: %+v", line, c)
 		}
 		a := &trajectory.Call{Tool: "bash", Arguments: line}
 		_ = a.Key()
 		a.Awaits()
 		a.Reads()
-		if x, y := trajectory.Steady(line, true), trajectory.Outcome(line, true); trajectory.Outcome(line, true) != y || len(x) > len(line) {
+		if x, y := trajectory.WithoutVolatile(line, true), trajectory.Outcome(line, true); trajectory.Outcome(line, true) != y || len(x) > len(line) {
 			t.Errorf("%q: %q", line, x)
 		}
 	})

@@ -9,8 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Use is a set of what an agent can do with a tool. [Kind] says instead what a
-// tool's answers are.
+// Use is a set of what an agent can do with a tool. [Kind] describes the tool's results instead.
 type Use uint16
 
 // The uses. A tool may have several, or none.
@@ -18,40 +17,38 @@ const (
 	UseShell  Use = 1 << iota // runs commands
 	UseCode                   // runs code
 	UseRead                   // returns a file
-	UseList                   // returns what a directory holds
+	UseList                   // lists a directory
 	UseSearch                 // finds files, or text in files
-	UseWrite                  // makes or changes files
+	UseWrite                  // creates or changes files
 	UseFetch                  // gets something from the network: a page, a web search
-	UseAsk                    // puts a question to the person
+	UseAsk                    // asks the user a question
 )
 
-// Tool is a tool of a request, and what can be done with it.
+// Tool is a tool of a request with its ability.
 type Tool struct {
 	transcript.Tool
 	Ability
 }
 
-// Ability is what can be done with a tool. It holds nothing of a request's bytes.
+// Ability is what an agent can do with a tool. It does not refer to a request's bytes.
 type Ability struct {
 	Uses    Use
-	Changes bool        // it changes something or runs what it is given; what is doubtful does
-	Params  []Parameter // that its schema declares
+	Changes bool        // it may change something or run what it is given; true if unclear
+	Params  []Parameter // declared in its schema
 }
 
-// AbilityOf says what can be done with a tool, from its name, its description and
-// its parameters, as far as they tell. It is pure, total and bounded; the words are
-// those of the agents in use and of servers of the Model Context Protocol.
+// AbilityOf returns what an agent can do with a tool, judged by its name, its description and its parameters. It
+// is pure, accepts any input, and takes limited time; it knows the words of common agents and of MCP servers.
 func AbilityOf(t transcript.Tool) Ability {
 	params := Parameters(t)
 	return Ability{usesOf(t, params), changes(t, params), params}
 }
 
-// UsesOf is the uses of a tool; see [AbilityOf].
+// UsesOf returns the uses of a tool; see [AbilityOf].
 func UsesOf(t transcript.Tool) Use { return usesOf(t, Parameters(t)) }
 
-// Changes reports whether a tool changes something or runs what it is given, by its
-// name, its description and its parameters. What is doubtful does: it is for those
-// who would guess about its calls. What is known of a call that was made says [Call.Reads].
+// Changes reports whether a tool may change something or run what it is given, by its name, its description and
+// its parameters. It is true if unclear, for callers that have no call yet; for an actual call see [Call.Reads].
 func Changes(t transcript.Tool) bool { return changes(t, Parameters(t)) }
 
 func usesOf(t transcript.Tool, params []Parameter) (out Use) {
@@ -71,7 +68,7 @@ func usesOf(t transcript.Tool, params []Parameter) (out Use) {
 	unknown, single := len(params) == 0, len(words) == 1
 	path, files := takes&HoldsPath != 0, has&fileWord != 0
 
-	// A person is asked by a tool that says so; asking a model is something else.
+	// A tool that asks a person says so; asking a model is something else.
 	person := is("user", "human")
 	switch {
 	case is("clarify", "clarification", "elicit"),
@@ -81,15 +78,15 @@ func usesOf(t transcript.Tool, params []Parameter) (out Use) {
 		return UseAsk
 	}
 
-	// What only looks after a command that runs already is no shell.
+	// A tool that only manages a running command is no shell.
 	commands, strong, weak := takes&HoldsCommand != 0, has&shellWord != 0, has&runWord != 0
 	switch {
-	case has&minderWord != 0 && !commands && (strong || weak):
+	case has&manageWord != 0 && !commands && (strong || weak):
 		return 0
 	case is("editor", "edit", "replace"):
 	case strong && (commands || unknown || given),
 		weak && commands && !says("sql", "query the"),
-		weak && unknown && has&(elsewhere|codeWord) == 0 && !is("code", "cell"),
+		weak && unknown && has&(otherDomainWord|codeWord) == 0 && !is("code", "cell"),
 		commands && says("shell", "bash", "terminal", "command line", "powershell"):
 		out |= UseShell
 	}
@@ -101,7 +98,7 @@ func usesOf(t transcript.Tool, params []Parameter) (out Use) {
 	if has&onlineWord != 0 || has&fetchWord != 0 && (unknown || takes&HoldsURL != 0 || slices.ContainsFunc(params, func(p Parameter) bool { return p.Name == "query" })) {
 		return out | UseFetch
 	}
-	if out != 0 || has&elsewhere != 0 {
+	if out != 0 || has&otherDomainWord != 0 {
 		return out
 	}
 	if has&listWord != 0 && (files || path || single || is("ls", "tree", "readdir")) && (unknown || path || says("director", "files")) {
@@ -130,12 +127,12 @@ func usesOf(t transcript.Tool, params []Parameter) (out Use) {
 	return out
 }
 
-// AnyOf reports whether two lists of words have one in common.
+// AnyOf reports whether two lists of words have a common word.
 func AnyOf(words, known []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(known, w) })
 }
 
-// phrases in a description that tell that a tool changes something.
+// phrases are parts of descriptions of tools that change something.
 var phrases = []string{"shell command", "bash command", "terminal command", "system command", "arbitrary code", "python code", "executes ",
 	"irreversibl", "permanently", "cannot be undone", "deletes ", "overwrites ", "runs a command", "run a command", "sends an ",
 	"sends a ", "transfers ", "charges "}
@@ -169,16 +166,16 @@ func changes(t transcript.Tool, params []Parameter) bool {
 // Holds is a set of what a parameter may hold.
 type Holds uint8
 
-// What parameters hold.
+// The contents of parameters.
 const (
 	HoldsPath    Holds = 1 << iota // a file or a directory
 	HoldsCommand                   // a command line
 	HoldsURL
 	HoldsCode
-	HoldsPattern // what is searched for
+	HoldsPattern // a search pattern
 )
 
-// holding are the names of parameters that tell what they hold, as Plain has them.
+// holding maps names of parameters, as Plain returns them, to what they hold.
 var holding = func() map[string]Holds {
 	out := map[string]Holds{}
 	for h, row := range map[Holds]string{
@@ -196,7 +193,7 @@ var holding = func() map[string]Holds {
 	return out
 }()
 
-// described are words of a parameter's description that tell the same, where its name does not.
+// described maps words of a parameter's description to what it holds, for parameters with other names.
 var described = []struct {
 	holds Holds
 	words []string
@@ -207,17 +204,17 @@ var described = []struct {
 	{HoldsPath, []string{"file path", "path to", "path of", "absolute path", "relative path", "directory"}},
 }
 
-// Parameter is one of a tool's own.
+// Parameter is a parameter of a tool.
 type Parameter struct {
 	Name, Schema string
 	Required     bool
-	Holds        Holds // 0 where it is not known
+	Holds        Holds // 0 if unknown
 }
 
-// maxParameters bounds how many are looked at.
+// maxParameters limits the parameters that are read.
 const maxParameters = 64
 
-// Parameters are those that the tool's schema declares, in its order, at most 64.
+// Parameters returns the parameters that the tool's schema declares, in its order, at most 64.
 func Parameters(t transcript.Tool) (out []Parameter) {
 	if len(t.Parameters) == 0 || t.Parameters[0] != '{' {
 		return nil
@@ -240,7 +237,7 @@ func Parameters(t transcript.Tool) (out []Parameter) {
 	return out
 }
 
-// holdsOf is what a parameter may hold, by its name, else by its schema.
+// holdsOf returns what a parameter may hold, by its name, or else by its schema.
 func holdsOf(name string, schema gjson.Result) Holds {
 	if h := holding[Plain(name)]; h != 0 {
 		return h
@@ -261,8 +258,8 @@ func holdsOf(name string, schema gjson.Result) Holds {
 	return 0
 }
 
-// HasWord reports whether text contains word, which may be several words, as a whole: inside says which bytes, right before
-// or behind it, would make it a part of a longer word.
+// HasWord reports whether text contains word, which may be several words, as a whole. inside reports whether a
+// byte directly before or after it would make it part of a longer word.
 func HasWord(text, word string, inside func(c byte) bool) bool {
 	for from := 0; word != ""; from++ {
 		i := strings.Index(text[from:], word)

@@ -2,38 +2,38 @@ package trajectory
 
 import "strings"
 
-// trait is what a word of a tool's name tells of the tool.
+// trait is what a word in a tool's name says about the tool.
 type trait uint32
 
 const (
-	shellWord   trait = 1 << iota // a shell
-	runWord                       // runs something
-	minderWord                    // looks after what runs already
-	codeWord                      // a language
-	onlineWord                    // the network
-	fetchWord                     // gets something from there
-	listWord                      // shows what is in a directory
-	searchWord                    // finds files, or text in them
-	readWord                      // shows files
-	writeWord                     // makes or changes files
-	fileWord                      // files
-	elsewhere                     // works on something else than a computer's files
-	noteWord                      // the model's own notes
-	pauseWord                     // lets time pass
-	actWord                       // changes something, or runs what it is given
-	strongWord                    // so even in the name of a tool that begins like a reader: search_and_replace
-	lookWord                      // only looks
-	shellAnswer                   // what the tool's answers are: see Kind
+	shellWord       trait = 1 << iota // a shell
+	runWord                           // runs something
+	manageWord                        // manages what already runs
+	codeWord                          // a programming language
+	onlineWord                        // the network
+	fetchWord                         // gets something from the network
+	listWord                          // lists a directory
+	searchWord                        // finds files, or text in them
+	readWord                          // shows files
+	writeWord                         // creates or changes files
+	fileWord                          // files
+	otherDomainWord                   // works on something other than a computer's files
+	noteWord                          // the model's own notes
+	pauseWord                         // waits
+	actWord                           // changes something, or runs what it is given
+	strongWord                        // the same, even in a name that begins like a reader's: search_and_replace
+	lookWord                          // only reads
+	shellAnswer                       // the kind of the tool's results: see Kind
 	codeAnswer
 	editorAnswer
 	readerAnswer
 )
 
-// traits is the one table of what words of tools' names tell.
-var traits = tabled(map[trait]string{
+// traits is the only table of words in tools' names.
+var traits = invert(map[trait]string{
 	shellWord:  "bash shell terminal powershell pwsh zsh sh cmd console",
 	runWord:    "exec execute run command commands process subprocess",
-	minderWord: "output kill status stop stdin list close resize read history wait interrupt send",
+	manageWord: "output kill status stop stdin list close resize read history wait interrupt send",
 	codeWord:   "python ipython jupyter interpreter repl javascript node",
 	onlineWord: "web url http internet google bing browser browse wikipedia website webpage online websearch webfetch",
 	fetchWord:  "fetch crawl scrape download navigate curl wget",
@@ -42,7 +42,7 @@ var traits = tabled(map[trait]string{
 	readWord:   "read view cat open show",
 	writeWord:  "write edit patch replace create insert append multiedit apply save mkdir editor overwrite diff",
 	fileWord:   "file files dir directory directories folder folders fs workspace codebase code text",
-	elsewhere: "todo todos memory issue issues email mail calendar ticket order user users task tasks plan note notes message event events " +
+	otherDomainWord: "todo todos memory issue issues email mail calendar ticket order user users task tasks plan note notes message event events " +
 		"customer booking reservation flight flights payment repo repos repository branch branches pull pr commit commits agent agents " +
 		"skill resource resources table sql query database db image tests",
 	noteWord:  "todo todos plan plans memory memories note notes think thought task tasks",
@@ -67,8 +67,8 @@ var traits = tabled(map[trait]string{
 		"tree show rg snapshot page url http wikipedia websearch webfetch",
 })
 
-// tabled turns the table round.
-func tabled(rows map[trait]string) map[string]trait {
+// invert inverts the table.
+func invert(rows map[trait]string) map[string]trait {
 	out := map[string]trait{}
 	for t, row := range rows {
 		for _, w := range strings.Fields(row) {
@@ -78,7 +78,7 @@ func tabled(rows map[trait]string) map[string]trait {
 	return out
 }
 
-// traitsOf are those of all the words.
+// traitsOf returns the traits of all the words.
 func traitsOf(words []string) (out trait) {
 	for _, w := range words {
 		out |= traits[w]
@@ -86,27 +86,25 @@ func traitsOf(words []string) (out trait) {
 	return out
 }
 
-// Kind is what a tool's answers are, as far as its name tells. [Use] says instead
-// what an agent can do with it: what shows a command's output answers as a shell
-// does, but runs no command.
+// Kind is the kind of a tool's results, judged by its name. [Use] is what an agent can do with it instead: a
+// tool that shows a command's output has a shell's results, but runs no command.
 type Kind uint8
 
-// The kinds of tools, the least telling first.
+// The kinds of tools, from the least specific.
 const (
 	Other  Kind = iota
-	Reader      // returns files, listings, search results, pages: what it says is data
+	Reader      // returns files, listings, search results, pages: its results are data
 	Editor      // writes files
 	Code        // runs code
 	Shell       // runs commands
 )
 
-// String is the kind's name, as observations have it.
+// String returns the kind's name, as in observations.
 func (k Kind) String() string {
 	return [...]string{Other: "other", Reader: "reader", Editor: "editor", Code: "code", Shell: "shell"}[k]
 }
 
-// KindOf is the most telling kind of the words of a tool's name: one that runs
-// something, then one that writes, then one that reads.
+// KindOf returns the most specific kind of the words in a tool's name: running, then writing, then reading.
 func KindOf(tool string) Kind {
 	var words [MaxNameWords]string
 	switch t := traitsOf(AppendNameWords(words[:0], tool)); {
