@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Config tunes what is remembered of targets and of notes, and the first-token limit.
+// Config tunes what is learned about targets and notes, and the first-token limit.
 type Config struct {
-	// FactTTL is how long a refused parameter or an output limit is remembered;
-	// then it is tried again as the client sent it.
+	// FactTTL is how long a refused parameter or an output limit is remembered. After that the client's parameter is sent
+	// again.
 	FactTTL time.Duration `yaml:"fact_ttl"`
-	// Outcomes says whether it is learned which notes help: off, observe (kept, and
-	// nothing follows) or act (it decides about notes).
+	// Outcomes selects learning which notes help: off, observe (outcomes are stored but not used) or act (they decide
+	// about notes).
 	Outcomes   string           `yaml:"outcomes"`
 	FirstToken FirstTokenConfig `yaml:"first_token"`
 }
 
-// FirstTokenConfig sets when a silent attempt gets an alternative. It never cuts one.
+// FirstTokenConfig limits how long an attempt may be silent before another one starts beside it. An attempt is abandoned only
+// after a longer time, and only with evidence that it is lost: see [recovery.Limits].
 type FirstTokenConfig struct {
-	Min       time.Duration `yaml:"min"`        // lower bound with another target
-	Whole     time.Duration `yaml:"whole"`      // lower bound for answers that are not streamed: all of one comes at once
-	PerTokens int           `yaml:"per_tokens"` // plus one second for every so many estimated input tokens
-	SameAfter time.Duration `yaml:"same_after"` // lower bound with no other target
-	Factor    float64       `yaml:"factor"`     // times the target's p95 for that input size
-	Reasoning time.Duration `yaml:"reasoning"`  // lower bound for models that reason
-	// ReasoningModels are name patterns (as in path.Match, case-insensitive) of
-	// models that reason in silence; others are recognised by the request and
-	// by their answers.
+	Min       time.Duration `yaml:"min"`        // lower bound if there is another target
+	Whole     time.Duration `yaml:"whole"`      // lower bound for answers that are not streamed, because such an answer comes as a whole
+	PerTokens int           `yaml:"per_tokens"` // plus one second for each PerTokens estimated input tokens
+	SameAfter time.Duration `yaml:"same_after"` // lower bound if there is no other target
+	Factor    float64       `yaml:"factor"`     // multiplied by the target's p95 for the input size
+	Reasoning time.Duration `yaml:"reasoning"`  // lower bound for reasoning models
+	// ReasoningModels are name patterns (as in path.Match, case-insensitive) of models that reason without output; others
+	// are recognised by the request and by their answers.
 	ReasoningModels []string `yaml:"reasoning_models"`
 }
 
@@ -43,7 +43,7 @@ func Defaults() Config {
 	}
 }
 
-// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+// Validate reports every problem as one joined error; each message begins with the key.
 func (c Config) Validate() error {
 	var errs []error
 	if c.FactTTL <= 0 {

@@ -12,56 +12,55 @@ import (
 )
 
 const (
-	// halfLife is after how long an outcome counts half, and halfCount after how many
-	// newer ones of its counter.
+	// halfLife is the age at which an outcome has half its weight, halfCount the number of newer outcomes of its counter
+	// with the same effect.
 	halfLife  = 7 * 24 * time.Hour
 	halfCount = 200
-	// least is how many outcomes a counter needs before anything follows from it.
-	least = 12
-	// priorStrength is how many outcomes the chain's own confidence is worth.
+	// minOutcomes is the number of outcomes that a counter needs before it is used.
+	minOutcomes = 12
+	// priorStrength is the weight of the chain's own confidence, in outcomes.
 	priorStrength = 3
-	// perSession is how many outcomes of one session count for a chain and model.
+	// perSession limits the outcomes of one session that count for a chain and model.
 	perSession = 4
-	// minKeys is how many different gateway keys the counters that all keys share need,
-	// and perKey how many outcomes of one key count in each of them: no client decides
-	// what another one is told.
+	// minKeys is the number of different gateway keys that a shared counter needs, perKey the limit of outcomes of one key
+	// in it, so that no client decides about another client's notes.
 	minKeys, perKey = 4, 8
-	// probe is in how many sessions one is used to compare a note with none at all.
-	probe = 10
-	// hope is how much of the way from a rate to its interval's upper end counts in the
-	// order of strategies: what was tried seldom is tried again.
-	hope = 0.5
+	// One of probeEvery sessions is used to compare a note with no note.
+	probeEvery = 10
+	// optimism is the part of the distance from a rate to its interval's upper end that counts in the order of strategies, so
+	// that rarely tried strategies are tried again.
+	optimism = 0.5
 )
 
-// none is the arm without a note.
-const none = ""
+// noNote is the strategy of giving no note.
+const noNote = ""
 
-// everybody is the owner of the counters that all keys share.
-const everybody = "*"
+// allKeys is the owner of the counters that all keys share.
+const allKeys = "*"
 
-// counterKey names a counter. An empty model is all models; an empty task and template
-// are all tasks and templates.
+// counterKey identifies a counter. An empty model means all models; an empty task or template means all tasks or
+// templates.
 type counterKey struct{ owner, chain, strategy, model, task, template string }
 
-// counter is the weighted outcomes of one strategy, the newest weighing most.
+// counter sums the weighted outcomes of one strategy; the newest have the highest weight.
 type counter struct {
 	wins, losses float64
 	n            int
-	keys         map[string]int // outcomes by gateway key, of shared counters only
+	keys         map[string]int // outcomes by gateway key; only in shared counters
 }
 
-// Counts is what a corpus says at one time. Immutable.
+// Counts are the counters of a corpus at one time. They are immutable.
 type Counts struct {
 	priors   Priors
 	counters map[counterKey]*counter
 	censored map[counterKey]int // by owner, chain and model
 }
 
-// Fold counts observations, which are in the order in which they were made.
+// Fold counts observations, which must be in the order in which they were made.
 func Fold(priors Priors, list []Observation, now time.Time) *Counts {
 	c := &Counts{priors: priors, counters: map[counterKey]*counter{}, censored: map[counterKey]int{}}
 	said := map[counterKey]int{}
-	for i := range slices.Backward(list) { // the newest first: of those that are too many the old ones go
+	for i := range slices.Backward(list) { // newest first, so that limits drop the oldest
 		o := &list[i]
 		session := counterKey{owner: o.Session, chain: o.Chain, model: o.Model}
 		if said[session]++; said[session] > perSession {
@@ -75,15 +74,15 @@ func Fold(priors Priors, list []Observation, now time.Time) *Counts {
 		weight := math.Exp2(-max(0, now.Sub(time.Unix(o.Time, 0)).Seconds()) / halfLife.Seconds())
 		for _, k := range levels(counterKey{o.Key, o.Chain, o.Strategy, o.Model, o.Task, o.Template}) {
 			c.add(k, o.Key, v, weight)
-			k.owner = everybody
+			k.owner = allKeys
 			c.add(k, o.Key, v, weight)
 		}
 	}
 	return c
 }
 
-// levels lists the counters of an outcome from the finest to the coarsest: the message's
-// pattern, the kind of task, the model, and all models.
+// levels lists the counters of an outcome from the most specific to the most general: the message's template,
+// the kind of task, the model, and all models.
 func levels(k counterKey) (out []counterKey) {
 	coarse := k
 	if coarse.task, coarse.template = "", ""; k.template != "" {
@@ -109,7 +108,7 @@ func (c *Counts) add(k counterKey, key string, v, weight float64) {
 		t = &counter{}
 		c.counters[k] = t
 	}
-	if k.owner == everybody {
+	if k.owner == allKeys {
 		if t.keys == nil {
 			t.keys = map[string]int{}
 		}
@@ -122,16 +121,16 @@ func (c *Counts) add(k counterKey, key string, v, weight float64) {
 	t.wins, t.losses, t.n = t.wins+v*weight, t.losses+(1-v)*weight, t.n+1
 }
 
-// known reports whether anything follows from a counter.
+// known reports whether a counter has enough outcomes.
 func (t *counter) known() bool {
-	return t != nil && t.n >= least && (t.keys == nil || len(t.keys) >= minKeys)
+	return t != nil && t.n >= minOutcomes && (t.keys == nil || len(t.keys) >= minKeys)
 }
 
-// of returns the finest known counter of a strategy, of the question's own key first, and
-// whose it is; without any it returns an empty one. One that says nothing of the question's
-// own model, or of the message where no chain explains it, only counts where any does.
-func (c *Counts) of(q recovery.Question, template, strategy string, any bool) (t counter, owner string) {
-	for _, owner := range []string{q.Key, everybody} {
+// finest returns the most specific known counter of a strategy and its owner: first those of the question's own key,
+// then the shared ones. It returns an empty counter if there is none. Counters of all models, and counters of
+// all messages if no chain explains the failure, are used only if any is set.
+func (c *Counts) finest(q recovery.Question, template, strategy string, any bool) (t counter, owner string) {
+	for _, owner := range []string{q.Key, allKeys} {
 		for _, k := range levels(counterKey{owner, q.Chain, strategy, q.Model, string(q.Task), template}) {
 			if !any && (k.model != q.Model || k.chain == recovery.Unexplained && k.template == "") {
 				break
@@ -144,14 +143,14 @@ func (c *Counts) of(q recovery.Question, template, strategy string, any bool) (t
 	return counter{}, ""
 }
 
-// estimate is a rate of success with its 95 % interval.
+// estimate is a success rate with its 95 % interval.
 type estimate struct{ rate, low, high float64 }
 
-// hopeful is by what strategies are ordered.
-func (e estimate) hopeful() float64 { return e.rate + hope*(e.high-e.rate) }
+// orderValue returns the value by which strategies are ordered.
+func (e estimate) orderValue() float64 { return e.rate + optimism*(e.high-e.rate) }
 
-// estimate returns what a counter and the chain's own confidence say, the latter
-// worth priorStrength outcomes; the interval is Wilson's score interval.
+// estimate combines a counter with the chain's own confidence, which weighs priorStrength outcomes; the interval
+// is Wilson's score interval.
 func (c *Counts) estimate(chain, strategy string, t counter) estimate {
 	p, ok := c.priors[chain][strategy]
 	if !ok {
@@ -165,32 +164,32 @@ func (c *Counts) estimate(chain, strategy string, t counter) estimate {
 	return estimate{rate, max(0, (middle-half)/scale), min(1, (middle+half)/scale)}
 }
 
-// Choose orders a question's strategies by what they brought, and says whether to say
-// nothing. It is a function of the counts and the question: a client's retry, and another
-// replica that knows the same, get the same.
+// Choose orders a question's strategies by their success, and decides whether to withhold the note. It is a
+// function of the counts and the question, so a client's retry and another replica with the same counts get the
+// same result.
 func (c *Counts) Choose(q recovery.Question, template string) recovery.Preference {
 	out := recovery.Preference{Strategies: q.Strategies, Template: template}
 	seen, est := 0, map[string]estimate{}
 	for _, s := range q.Strategies {
-		t, _ := c.of(q, template, s, true)
+		t, _ := c.finest(q, template, s, true)
 		seen, est[s] = seen+t.n, c.estimate(q.Chain, s, t)
 	}
 	if seen == 0 {
 		return out
 	}
-	out.Strategies = slices.SortedStableFunc(slices.Values(q.Strategies), func(x, y string) int { return cmp.Compare(est[y].hopeful(), est[x].hopeful()) })
-	silent, _ := c.of(q, template, none, true)
+	out.Strategies = slices.SortedStableFunc(slices.Values(q.Strategies), func(x, y string) int { return cmp.Compare(est[y].orderValue(), est[x].orderValue()) })
+	silent, _ := c.finest(q, template, noNote, true)
 	out.Withhold = c.withholds(q, out.Strategies[0], est[out.Strategies[0]], silent)
 	return out
 }
 
-// withholds reports whether nothing is said: where no note is known to do better than the
-// best one. Until one of the two is known to be better, the one that seems worse still has
-// one session in probe, but an agent that is stuck always gets its note.
+// withholds reports whether to give no note: if giving none is known to do better than the best strategy. Until
+// it is known which of the two is better, one session in probe gets the one that seems worse, but a stuck agent
+// gets its note.
 func (c *Counts) withholds(q recovery.Question, strategy string, best estimate, silent counter) bool {
-	without := c.estimate(q.Chain, strategy, silent) // nothing is supposed of either
+	without := c.estimate(q.Chain, strategy, silent) // neither has a prior
 	_, stuck := c.priors[q.Chain][recovery.Hint]
-	switch probed := seed(q.Session, q.Chain)%probe == 0; {
+	switch probed := seed(q.Session, q.Chain)%probeEvery == 0; {
 	case silent.n > 0 && without.low > best.high:
 		return true
 	case stuck || best.low > without.high:
@@ -202,15 +201,15 @@ func (c *Counts) withholds(q recovery.Question, strategy string, best estimate, 
 	}
 }
 
-// Known is the strategy with the best lower bound among a question's, if one has enough
-// outcomes with this kind of trouble and model. A failure that no chain explains has to
-// have a message with public words, of which the outcomes are: others may be any failure.
+// Known returns the strategy with the best lower bound among a question's, if one has enough outcomes for this
+// kind of trouble and model. For a failure that no chain explains, only outcomes of the same template count,
+// because other outcomes may be of any failure.
 func (c *Counts) Known(q recovery.Question, template string) (best recovery.LearnedPattern, ok bool) {
-	if template == wild || template == "" && q.Chain == recovery.Unexplained {
+	if template == wildcard || template == "" && q.Chain == recovery.Unexplained {
 		return best, false
 	}
 	for _, s := range q.Strategies {
-		t, owner := c.of(q, template, s, false)
+		t, owner := c.finest(q, template, s, false)
 		if p := c.pattern(counterKey{owner: owner, chain: q.Chain, strategy: s, model: q.Model, template: template}, t); t.n > 0 && (!ok || p.Lower > best.Lower) {
 			best, ok = p, true
 		}
@@ -223,7 +222,7 @@ func (c *Counts) pattern(k counterKey, t counter) recovery.LearnedPattern {
 	return recovery.LearnedPattern{Key: k.owner, Chain: k.chain, Template: k.template, Model: k.model, Strategy: k.strategy, Observations: t.n, Rate: e.rate, Lower: e.low}
 }
 
-// seed is a hash of names.
+// seed returns a hash of names.
 func seed(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {

@@ -7,24 +7,24 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// answerKey is a kind of requests to one target.
+// answerKey identifies a kind of request to one target.
 type answerKey struct {
 	target   recovery.Target // without its key
 	streamed bool
 	reasons  bool
 }
 
-// sent is when an attempt that got its first token was sent, and its estimated input.
+// sent is the time and the estimated input of an attempt that got its first token.
 type sent struct {
 	at     time.Time
 	tokens int
 }
 
-// maxSent limits the attempts that are remembered of one kind.
+// maxSent limits the remembered attempts of one kind.
 const maxSent = 32
 
-// Answered implements recovery.Pace. Of two attempts the later one with the larger input says all that the
-// other does, so that few have to be remembered.
+// Answered implements recovery.Pace. It drops attempts that are both earlier and smaller than another one,
+// because they prove nothing more.
 func (p *Pace) Answered(x *recovery.Exchange, c recovery.Candidate, at time.Time) {
 	k := answerKey{c.Target.Keyless(), x.Streaming, p.reasoning(x, c)}
 	one := sent{at, x.Body.EstimateTokens()}
@@ -39,7 +39,7 @@ func (p *Pace) Answered(x *recovery.Exchange, c recovery.Candidate, at time.Time
 	*list = append(slices.Delete(*list, 0, max(0, len(*list)-maxSent+1)), one)
 }
 
-// Overtaken implements recovery.Pace. Inputs are estimated, so that one which is smaller by a sixteenth
+// Overtaken implements recovery.Pace. Because inputs are estimated, an input that is smaller by a sixteenth
 // counts as equal.
 func (p *Pace) Overtaken(x *recovery.Exchange, c recovery.Candidate, at time.Time) bool {
 	k := answerKey{c.Target.Keyless(), x.Streaming, p.reasoning(x, c)}
@@ -50,7 +50,7 @@ func (p *Pace) Overtaken(x *recovery.Exchange, c recovery.Candidate, at time.Tim
 	return list != nil && slices.ContainsFunc(*list, func(o sent) bool { return o.at.After(at) && o.tokens+o.tokens/16+16 >= tokens })
 }
 
-// silence is a series of attempts at one target that showed nothing.
+// silence is a series of attempts at one target without any output.
 type silence struct {
 	n       int
 	client  string

@@ -16,9 +16,9 @@ import (
 // BoardFacts is the board that replicas share; a field is an upstream's model.
 const BoardFacts = "facts"
 
-// Board is the shared state as this package needs it.
+// Board is the part of the shared state that this package needs.
 type Board interface {
-	// Any reports whether a board has fields at all: usually nothing was learnt.
+	// Any reports whether a board has any fields; usually it has none.
 	Any(board string) bool
 	Lookup(board, field string) (store.Field, bool)
 	Post(board string, f store.Field, max bool)
@@ -26,29 +26,29 @@ type Board interface {
 	Each(board string, fn func(store.Field) bool)
 }
 
-// fact is the value of a field. Edits are few: one per refused field.
+// fact is the value of a field. It has few edits: one per refused field.
 type fact struct {
 	Edits   []recovery.Edit `json:"edits,omitempty"`
 	Reasons bool            `json:"reasons,omitempty"`
-	Window  int             `json:"window,omitempty"` // tokens, as a refusal stated it
-	Small   bool            `json:"small,omitempty"`  // it refused a request as too long
-	// Origins tell where each of these comes from, under its item (as in a Mark).
+	Window  int             `json:"window,omitempty"` // tokens, as stated in a refusal
+	Small   bool            `json:"small,omitempty"`  // the target refused a request as too long
+	// Origins tell how each item was learned, by item (as in a Mark).
 	Origins map[string]origin `json:"origins,omitempty"`
 }
 
-// origin is how something was found out.
+// origin is the time and the request in which something was learned.
 type origin struct {
 	At      int64  `json:"at"` // Unix seconds
 	Request string `json:"request,omitempty"`
 }
 
-// The items of a fact that are no edits.
+// The items of a fact that are not edits.
 const (
 	itemWindow  = "window"
 	itemReasons = "reasoning in silence"
 )
 
-// item names an edit: edits with one name replace each other.
+// item returns the item of an edit; edits with the same item replace each other.
 func item(e recovery.Edit) string {
 	switch {
 	case e.Mend != "" && e.Field != "":
@@ -61,11 +61,11 @@ func item(e recovery.Edit) string {
 	return "field " + e.Field
 }
 
-// maxRequest bounds the id of a request that is kept, in bytes.
+// maxRequest limits a stored request id, in bytes.
 const maxRequest = 128
 
-// from notes that an item was found out now. What is known already keeps its origin.
-func (v *fact) from(item, request string, known bool) {
+// setOrigin records that an item was learned now. A known item keeps its origin.
+func (v *fact) setOrigin(item, request string, known bool) {
 	if _, ok := v.Origins[item]; ok && known {
 		return
 	}
@@ -79,21 +79,20 @@ func (v *fact) from(item, request string, known bool) {
 	v.Origins[item] = origin{time.Now().Unix(), request}
 }
 
-// maxEdits bounds what is remembered of one model.
+// maxEdits limits the edits of one model.
 const maxEdits = 32
 
-// Facts remember what targets refuse. Safe for concurrent use.
+// Facts remembers what targets refuse. It is safe for concurrent use.
 type Facts struct {
 	board Board
 	ttl   atomic.Int64
 	names recovery.Names
 
 	read   *store.Cache[recovery.Target, reading]
-	listed *store.Cache[recovery.Target, listing] // windows that an upstream's list of models tells, in this process
+	listed *store.Cache[recovery.Target, listing] // windows from upstreams' model lists, in this process
 }
 
-// maxListed bounds how many windows are known from lists of models, and how many
-// fields are kept decoded.
+// maxListed limits how many windows from model lists, and how many decoded fields, are cached.
 const maxListed = 4096
 
 type listing struct {
@@ -101,7 +100,7 @@ type listing struct {
 	at     time.Time
 }
 
-// reading is a field that was decoded. Its edits are never changed.
+// reading is a decoded field. Its edits are never modified.
 type reading struct {
 	value []byte
 	fact  fact
@@ -109,7 +108,7 @@ type reading struct {
 
 var _ recovery.Knowledge = (*Facts)(nil)
 
-// NewFacts returns facts that are kept on board for ttl.
+// NewFacts returns facts that are stored on board for ttl.
 func NewFacts(board Board, ttl time.Duration) *Facts {
 	f := &Facts{board: board, read: store.NewCache[recovery.Target, reading](maxListed),
 		listed: store.NewCache[recovery.Target, listing](maxListed)}
@@ -117,13 +116,13 @@ func NewFacts(board Board, ttl time.Duration) *Facts {
 	return f
 }
 
-// Reconfigure sets the lifetime of facts learnt from now on.
+// Reconfigure sets the lifetime of facts that are learned later.
 func (f *Facts) Reconfigure(ttl time.Duration) { f.ttl.Store(int64(ttl)) }
 
-// field is the name of a target's facts: all its keys share them.
+// field returns the name of a target's facts; all its keys share them.
 func (f *Facts) field(t recovery.Target) string { return f.names.Of(t.Keyless()) }
 
-// get is what is known of a target. Its edits are shared and must not be changed.
+// get returns the facts of a target. Its edits are shared and must not be modified.
 func (f *Facts) get(t recovery.Target) fact {
 	if !f.board.Any(BoardFacts) {
 		return fact{}
@@ -140,7 +139,7 @@ func (f *Facts) get(t recovery.Target) fact {
 	return r.fact
 }
 
-// decode reads a field; what is not ours says nothing.
+// decode decodes a field; it returns the zero fact for an invalid one.
 func decode(raw []byte) (v fact) {
 	if json.Unmarshal(raw, &v) != nil {
 		return fact{}
@@ -158,7 +157,7 @@ func (f *Facts) put(t recovery.Target, v fact) {
 	f.post(f.field(t), v, time.Now().Add(time.Duration(f.ttl.Load())))
 }
 
-// post keeps a fact under the name of its field; one that says nothing is removed.
+// post stores a fact under the name of its field, or removes the field if the fact is empty.
 func (f *Facts) post(name string, v fact, until time.Time) {
 	if len(v.Edits) == 0 && !v.Reasons && !v.Small {
 		f.board.Remove(BoardFacts, name)
@@ -171,11 +170,10 @@ func (f *Facts) post(name string, v fact, until time.Time) {
 	f.board.Post(BoardFacts, store.Field{Name: name, Value: raw, Until: until}, false)
 }
 
-// Edits returns the edits that requests to this target are known to need. They
-// are shared and must not be changed.
+// Edits returns the edits that requests to this target need. They are shared and must not be modified.
 func (f *Facts) Edits(t recovery.Target) []recovery.Edit { return f.get(t).Edits }
 
-// Learn adds edits that made a target accept a request, which is named by its id.
+// Learn adds edits that made a target accept a request; request is the request's id.
 func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit, request string) {
 	v := f.get(t)
 	v.Edits = slices.Clone(v.Edits)
@@ -184,17 +182,17 @@ func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit, request string) 
 		switch {
 		case i >= 0 && e.Value != "" && v.Edits[i].Value == "": // the whole field is known to be refused
 		case i >= 0:
-			v.from(item(e), request, v.Edits[i] == e)
+			v.setOrigin(item(e), request, v.Edits[i] == e)
 			v.Edits[i] = e
 		case len(v.Edits) < maxEdits:
-			v.from(item(e), request, false)
+			v.setOrigin(item(e), request, false)
 			v.Edits = append(v.Edits, e)
 		}
 	}
 	f.put(t, v)
 }
 
-// Forget drops the edits of a target that refused what they made.
+// Forget removes the edits of a target after it refused the edited request.
 func (f *Facts) Forget(t recovery.Target) {
 	v := f.get(t)
 	if len(v.Edits) > 0 {
@@ -203,21 +201,20 @@ func (f *Facts) Forget(t recovery.Target) {
 	}
 }
 
-// Reasons reports whether the target was seen to reason before it answers.
+// Reasons reports whether an answer of the target showed reasoning.
 func (f *Facts) Reasons(t recovery.Target) bool { return f.get(t).Reasons }
 
-// SawReasoning remembers that it did so in a request, which is named by its id.
+// SawReasoning records that an answer of the target showed reasoning; request is the request's id.
 func (f *Facts) SawReasoning(t recovery.Target, request string) {
 	if v := f.get(t); !v.Reasons {
 		v.Reasons = true
-		v.from(itemReasons, request, false)
+		v.setOrigin(itemReasons, request, false)
 		f.put(t, v)
 	}
 }
 
-// Window is the context window of a target in tokens: as it stated it when it
-// refused a request, else as its list of models tells; 0 where neither did, or
-// too long ago.
+// Window returns the context window of a target in tokens: from its last refusal, or else from the upstream's
+// model list; 0 if neither is known or if both have expired.
 func (f *Facts) Window(t recovery.Target) int {
 	if n := f.get(t).Window; n > 0 {
 		return n
@@ -226,18 +223,16 @@ func (f *Facts) Window(t recovery.Target) int {
 	return l.tokens
 }
 
-// ListWindow remembers what an upstream's list of models tells. What a refusal
-// stated goes before it.
+// ListWindow records the window in an upstream's model list. A window from a refusal has priority.
 func (f *Facts) ListWindow(t recovery.Target, tokens int) {
 	f.listed.Put(t.Keyless(), listing{tokens, time.Now()}, 1)
 }
 
-// Overflowed reports whether the target refused a request as too long lately.
+// Overflowed reports whether the target recently refused a request as too long.
 func (f *Facts) Overflowed(t recovery.Target) bool { return f.get(t).Small }
 
-// LearnWindow remembers an overflow of a request, which is named by its id, and the
-// window if it was stated; 0 leaves what is known. What is known already is told anew
-// when half of its time is over.
+// LearnWindow records that the target refused a request as too long, and the window if it was stated; 0 keeps
+// the known window. request is the request's id. A known fact is stored again after half of its lifetime.
 func (f *Facts) LearnWindow(t recovery.Target, tokens int, request string) {
 	v := f.get(t)
 	if tokens == 0 {
@@ -247,19 +242,19 @@ func (f *Facts) LearnWindow(t recovery.Target, tokens int, request string) {
 	if ok && v.Small && v.Window == tokens && time.Until(field.Until) > time.Duration(f.ttl.Load())/2 {
 		return
 	}
-	v.from(itemWindow, request, v.Small && v.Window == tokens)
+	v.setOrigin(itemWindow, request, v.Small && v.Window == tokens)
 	v.Window, v.Small = tokens, true
 	f.put(t, v)
 }
 
-// Marks lists what was learned of targets: on the board, and from lists of models.
+// Marks lists what was learned about targets: from the board, and from model lists.
 func (f *Facts) Marks() (marks []recovery.Mark) {
 	f.board.Each(BoardFacts, func(v store.Field) bool {
 		renewed := v.Until.Add(-time.Duration(f.ttl.Load()))
 		for _, m := range decode(v.Value).marks() {
 			m.Target, m.Until = v.Name, v.Until
 			if m.Since.IsZero() {
-				m.Since = renewed // an origin is not known of what an older version kept
+				m.Since = renewed // facts of older versions have no origin
 			}
 			marks = append(marks, m)
 		}
@@ -273,10 +268,11 @@ func (f *Facts) Marks() (marks []recovery.Mark) {
 	return marks
 }
 
-// itemListed is a window that a list of models told.
+// itemListed is the item of a window from a model list.
 const itemListed = "listed window"
 
-// Clear forgets what was learned of a target, as a Mark names both; all of it where item is empty.
+// Clear removes what was learned about a target, by the target and item of a Mark; an empty item removes
+// everything.
 func (f *Facts) Clear(name, item string) {
 	if item == "" || item == itemListed {
 		f.listed.DeleteFunc(func(t recovery.Target, _ listing) bool { return t.String() == name })
@@ -288,7 +284,7 @@ func (f *Facts) Clear(name, item string) {
 	}
 }
 
-// drop takes out items. What v shares with others is not changed.
+// drop removes items. It does not modify what v shares with others.
 func (v *fact) drop(gone func(item string) bool) {
 	v.Edits = slices.DeleteFunc(slices.Clone(v.Edits), func(e recovery.Edit) bool { return gone(item(e)) })
 	if gone(itemReasons) {
@@ -303,7 +299,7 @@ func (v *fact) drop(gone func(item string) bool) {
 
 func windowOf(n int) string { return fmt.Sprintf("window of %d tokens", n) }
 
-// marks says in a few words what was learned, item by item.
+// marks describes what was learned, item by item.
 func (v fact) marks() (marks []recovery.Mark) {
 	add := func(kind recovery.MarkKind, item, detail, evidence string) {
 		m := recovery.Mark{Kind: kind, Item: item, Detail: detail, Evidence: evidence}

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// known is the observations that this replica knows: the log's, its own, and what the
-// log had while a store that is away now could be read.
-type known struct {
+// corpus holds the observations that this replica knows: those in the log, its own, and those that it read from
+// the log before the store became unavailable.
+type corpus struct {
 	list    []Observation // in the order in which they became known
 	ids     map[string]bool
-	reset   string // the last reset that was obeyed
-	refused int    // entries of the last reading that are no observations
+	reset   string // the last reset that was applied
+	refused int    // invalid entries in the last reading
 }
 
-// reset is an entry of the log before which nothing counts.
+// resetEntry is an entry of the log that invalidates all entries before it.
 type resetEntry struct {
 	Reset string `json:"reset"`
 }
 
-func (k *known) add(o Observation) bool {
+func (k *corpus) add(o Observation) bool {
 	if k.ids[o.ID] {
 		return false
 	}
@@ -42,8 +42,8 @@ func (k *known) add(o Observation) bool {
 	return true
 }
 
-// read takes over what the log has. It reports whether anything changed.
-func (k *known) read(entries [][]byte, r *rules, now time.Time) (changed bool) {
+// read adds the entries of the log. It reports whether anything changed.
+func (k *corpus) read(entries [][]byte, r *rules, now time.Time) (changed bool) {
 	for i := len(entries) - 1; i >= 0; i-- {
 		var mark resetEntry
 		if len(entries[i]) > maxObservation || !bytes.HasPrefix(entries[i], []byte(`{"reset":`)) || json.Unmarshal(entries[i], &mark) != nil || mark.Reset == "" {
@@ -66,7 +66,7 @@ func (k *known) read(entries [][]byte, r *rules, now time.Time) (changed bool) {
 	return changed
 }
 
-// read reads the log.
+// read reads the log from the store.
 func (o *Outcomes) read(ctx context.Context) {
 	r := o.rules.Load()
 	if r.mode == OutcomesOff {
@@ -83,12 +83,12 @@ func (o *Outcomes) read(ctx context.Context) {
 	}
 }
 
-// ErrOff is of what cannot be done while nothing is learned.
+// ErrOff is the error of operations that need learning while it is off.
 var ErrOff = errors.New("learning is off (learn.outcomes)")
 
-// do has the goroutine do something, after it read the log. What that is given ends when
-// the caller's ctx does: nobody keeps the goroutine busy who has left.
-func do[T any](ctx context.Context, o *Outcomes, what func(ctx context.Context) (T, error)) (out T, err error) {
+// runQueued runs a function in the goroutine of Outcomes, after reading the log. The function's context ends with the
+// caller's ctx, so that a caller who has left does not keep the goroutine busy.
+func runQueued[T any](ctx context.Context, o *Outcomes, what func(ctx context.Context) (T, error)) (out T, err error) {
 	if o.rules.Load().mode == OutcomesOff {
 		return out, ErrOff
 	}
@@ -111,7 +111,7 @@ func do[T any](ctx context.Context, o *Outcomes, what func(ctx context.Context) 
 		var a answer
 		a.out, a.err = what(own)
 		if o.changed {
-			o.fold() // who waits for this goes on from it
+			o.fold() // the caller continues with the new counts
 		}
 		result <- a
 	}
@@ -132,9 +132,9 @@ func do[T any](ctx context.Context, o *Outcomes, what func(ctx context.Context) 
 	}
 }
 
-// Export writes the observations, one JSON object a line.
+// Export writes the observations as one JSON object per line.
 func (o *Outcomes) Export(ctx context.Context, w io.Writer) error {
-	list, err := do(ctx, o, func(context.Context) ([]Observation, error) { return slices.Clone(o.known.list), nil })
+	list, err := runQueued(ctx, o, func(context.Context) ([]Observation, error) { return slices.Clone(o.known.list), nil })
 	if err != nil {
 		return err
 	}
@@ -146,18 +146,18 @@ func (o *Outcomes) Export(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// maxImport bounds what is imported at once, in lines; further ones are refused.
+// maxImport limits one import, in lines; further lines are refused.
 const maxImport = logSize
 
-// Import adds the observations that r has, which the caller bounds, one JSON object a line,
-// and tells how many it took and how many it refused. What is known already is neither.
+// Import adds the observations in r, one JSON object per line, and returns how many it added and refused. Known
+// observations count as neither. The caller must limit r.
 func (o *Outcomes) Import(ctx context.Context, r io.Reader) (added, refused int, err error) {
 	raw, err := io.ReadAll(r)
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading observations: %w", err)
 	}
 	type result struct{ added, refused int }
-	got, err := do(ctx, o, func(own context.Context) (got result, err error) {
+	got, err := runQueued(ctx, o, func(own context.Context) (got result, err error) {
 		check, lines := o.rules.Load(), 0
 		for line := range bytes.Lines(raw) {
 			if own.Err() != nil {
@@ -184,9 +184,9 @@ func (o *Outcomes) Import(ctx context.Context, r io.Reader) (added, refused int,
 	return got.added, got.refused, err
 }
 
-// Reset forgets all observations, in all replicas as soon as they read the log.
+// Reset removes all observations, on all replicas as soon as they read the log.
 func (o *Outcomes) Reset(ctx context.Context) error {
-	_, err := do(ctx, o, func(own context.Context) (none struct{}, err error) {
+	_, err := runQueued(ctx, o, func(own context.Context) (none struct{}, err error) {
 		raw, err := json.Marshal(resetEntry{strconv.FormatInt(time.Now().UnixNano(), 36)})
 		if err == nil {
 			err = o.parts.Store.Append(own, logOutcomes, raw, logSize)

@@ -10,11 +10,10 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// BoardMakers is the board that replicas share; a field is a session that was moved.
+// BoardMakers is the board that replicas share; a field is a session that moved to another account.
 const BoardMakers = "makers"
 
-// Makers remember which accounts made the reasoning of sessions that were moved. Safe
-// for concurrent use.
+// Makers remembers which accounts created the reasoning of sessions that moved. It is safe for concurrent use.
 type Makers struct {
 	board Board
 	ttl   atomic.Int64
@@ -22,17 +21,17 @@ type Makers struct {
 
 var _ recovery.Makers = (*Makers)(nil)
 
-// NewMakers returns makers that are kept on board for ttl.
+// NewMakers returns makers that are stored on board for ttl.
 func NewMakers(board Board, ttl time.Duration) *Makers {
 	m := &Makers{board: board}
 	m.Reconfigure(ttl)
 	return m
 }
 
-// Reconfigure sets the lifetime of what is remembered from now on.
+// Reconfigure sets the lifetime of what is stored later.
 func (m *Makers) Reconfigure(ttl time.Duration) { m.ttl.Store(int64(ttl)) }
 
-// Made implements recovery.Makers. What is not ours says nothing.
+// Made implements recovery.Makers. It ignores an invalid field.
 func (m *Makers) Made(session string) (made []recovery.Made) {
 	f, ok := m.board.Lookup(BoardMakers, session)
 	if !ok || json.Unmarshal(f.Value, &made) != nil || len(made) > 64 ||
@@ -46,7 +45,7 @@ func (m *Makers) Made(session string) (made []recovery.Made) {
 func (m *Makers) Remember(session string, made []recovery.Made) {
 	raw, err := json.Marshal(made)
 	if err != nil {
-		return // cannot be: names and numbers
+		return // cannot happen: names and numbers
 	}
 	m.board.Post(BoardMakers, store.Field{Name: session, Value: raw, Until: time.Now().Add(time.Duration(m.ttl.Load()))}, false)
 }

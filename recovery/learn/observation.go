@@ -13,40 +13,40 @@ import (
 // The outcomes of an intervention.
 const (
 	Success  = "success"   // the same target succeeded within two calls
-	OtherWay = "other_way" // something else did
-	Failure  = "failure"   // the same failure again, only others, or the model merely stopped
-	Censored = "censored"  // a person took over: nothing is known
+	OtherWay = "other_way" // something else succeeded
+	Failure  = "failure"   // the same failure again, only other failures, or the model merely stopped
+	Censored = "censored"  // a person intervened, so the outcome is unknown
 )
 
-// Observation is one judged intervention, an entry of the corpus. It has no text
-// but a template of public words.
+// Observation is one judged intervention, an entry of the corpus. It contains no text except a template of
+// public words.
 type Observation struct {
-	V        int    `json:"v"`       // of this form
-	ID       string `json:"id"`      // of the intervention: judged twice, it counts once
+	V        int    `json:"v"`       // version of the format
+	ID       string `json:"id"`      // of the intervention; judged twice, it counts once
 	Session  string `json:"session"` // a hash
 	Time     int64  `json:"time"`    // seconds since 1970
 	Chain    string `json:"chain"`   // the category's, or edit_failed
 	Template string `json:"template,omitempty"`
-	Key      string `json:"key,omitempty"`  // of the client: a gateway key's name, or a hash of its own credential
-	Task     string `json:"task,omitempty"` // what the agent was at
+	Key      string `json:"key,omitempty"`  // a gateway key's name, or a hash of the client's own credential
+	Task     string `json:"task,omitempty"` // the agent's kind of task
 	Model    string `json:"model,omitempty"`
-	Strategy string `json:"strategy,omitempty"` // that stood first in the note; empty without a note
+	Strategy string `json:"strategy,omitempty"` // the first one in the note; empty without a note
 	Outcome  string `json:"outcome"`
 }
 
-// version is that of the form of observations.
+// version is the current format of observations.
 const version = 1
 
-// Bounds of an observation.
+// Limits of an observation.
 const (
 	maxObservation = 1 << 10 // bytes as JSON
 	maxID          = 32
 	maxModel       = 100
 	maxAge         = 60 * 24 * time.Hour
-	maxAhead       = 5 * time.Minute // that a replica's clock may be fast
+	maxAhead       = 5 * time.Minute // tolerance for replicas with fast clocks
 )
 
-// value is what an outcome counts, and whether it counts.
+// value returns the value of an outcome, and whether it counts.
 func value(outcome string) (v float64, counts bool) {
 	switch outcome {
 	case Success:
@@ -59,19 +59,18 @@ func value(outcome string) (v float64, counts bool) {
 	return 0, false
 }
 
-// Priors are the strategies of each chain with the chance that they help, before
-// anything is known. Read only.
+// Priors are the strategies of each chain with their prior probability to help. They are read-only.
 type Priors = map[string]map[string]float64
 
-// rules are what is learned, and what an observation must obey.
+// rules hold the mode of learning and the requirements on an observation.
 type rules struct {
 	mode       string
 	priors     Priors
 	vocabulary func() Vocabulary
 }
 
-// read decodes an entry. What is malformed, too large, from the future, or names what
-// does not exist is refused: whoever wrote it, it teaches nothing.
+// read decodes and checks an entry. It refuses entries that are malformed, too large, from the future, or with
+// unknown names, because anyone may have written them.
 func (r *rules) read(raw []byte, now time.Time) (o Observation, err error) {
 	if len(raw) > maxObservation {
 		return o, fmt.Errorf("longer than %d bytes", maxObservation)
@@ -82,11 +81,11 @@ func (r *rules) read(raw []byte, now time.Time) (o Observation, err error) {
 	return o, r.check(&o, now)
 }
 
-// line is an observation as JSON on one line.
+// line returns an observation as JSON on one line.
 func (o *Observation) line() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // templates have <*>
+	enc.SetEscapeHTML(false) // templates contain <*>
 	_ = enc.Encode(o)        // names and numbers
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
 }
@@ -98,7 +97,7 @@ func (r *rules) check(o *Observation, now time.Time) error {
 	switch {
 	case o.V != version:
 		return fmt.Errorf("version %d, this program has %d", o.V, version)
-	case !plain(o.ID, maxID) || o.ID == "", !plain(o.Session, maxID) || o.Session == "", !plain(o.Model, maxModel), !plain(o.Key, maxModel), o.Key == everybody:
+	case !plain(o.ID, maxID) || o.ID == "", !plain(o.Session, maxID) || o.Session == "", !plain(o.Model, maxModel), !plain(o.Key, maxModel), o.Key == allKeys:
 		return errors.New("a name that is empty, too long, or no word")
 	case at.After(now.Add(maxAhead)) || at.Before(now.Add(-maxAge)):
 		return errors.New("from the future, or too old")

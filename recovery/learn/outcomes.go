@@ -16,31 +16,31 @@ import (
 // The modes of learning from outcomes.
 const (
 	OutcomesOff     = "off"
-	OutcomesObserve = "observe" // outcomes are kept, and change nothing
-	OutcomesAct     = "act"     // they decide about notes
+	OutcomesObserve = "observe" // outcomes are stored but not used
+	OutcomesAct     = "act"     // outcomes decide about notes
 )
 
 const (
-	// logOutcomes is the store's log of observations, and logSize how many it keeps.
+	// logOutcomes is the store's log of observations, logSize its maximum number of entries.
 	logOutcomes = "outcomes"
 	logSize     = 8192
-	// keyOpen begins the names of interventions that other replicas may judge.
+	// keyOpen is the prefix of the keys of interventions that other replicas may judge.
 	keyOpen = "intervention/"
-	// refresh is how often what other replicas learned is read.
+	// refresh is the interval of reading the log.
 	refresh = time.Minute
-	// late is after how long without a request the outcome is what is known by then.
-	late = 30 * time.Minute
-	// storeTime bounds an operation of the store, which is never one of a request.
+	// judgeAfter is how long an intervention waits for further requests before it is judged.
+	judgeAfter = 30 * time.Minute
+	// storeTime limits a store operation; none of them is part of a request.
 	storeTime = 2 * time.Second
-	// foldEvery is how long counts stay, whatever comes in: making them takes milliseconds.
-	foldEvery = time.Second
-	maxQueue  = 1024
-	maxOpen   = 4096
-	maxOrders = 4096
+	// foldEvery is the minimum time between counts, because counting takes milliseconds.
+	foldEvery  = time.Second
+	maxQueue   = 1024
+	maxOpen    = 4096
+	maxChoices = 4096
 )
 
-// Store keeps the log that replicas share, and what another replica needs to judge an
-// intervention. What it does not keep now it keeps later: no call is repeated.
+// Store holds the log that replicas share, and open interventions for other replicas. It must queue writes that
+// fail, because calls are not repeated.
 type Store interface {
 	Append(ctx context.Context, log string, entry []byte, size int) error
 	Tail(ctx context.Context, log string, n int) ([][]byte, error)
@@ -49,60 +49,60 @@ type Store interface {
 	Delete(ctx context.Context, keys ...string) error
 }
 
-// Parts are what Outcomes need.
+// Parts are the dependencies of Outcomes.
 type Parts struct {
 	Store      Store
 	Vocabulary func() Vocabulary
-	Observer   recovery.Observer // of guidance_judged
+	Observer   recovery.Observer // receives guidance_judged
 }
 
-// Outcomes follow interventions, learn what they bring, and choose by it. What is
-// asked of them in a request's path is answered from memory; all else is done by one
-// goroutine, which loses what comes too fast. Safe for concurrent use.
+// Outcomes follows interventions, learns from their outcomes, and chooses strategies. Methods in a request's
+// path answer from memory; one goroutine does everything else, and drops work that comes too fast. Safe for
+// concurrent use.
 type Outcomes struct {
-	parts  Parts
-	rules  atomic.Pointer[rules]
-	counts atomic.Pointer[Counts]
-	orders *store.Cache[decided, recovery.Preference]
+	parts   Parts
+	rules   atomic.Pointer[rules]
+	counts  atomic.Pointer[Counts]
+	choices *store.Cache[choiceKey, recovery.Preference]
 
-	queue  chan func(ctx context.Context) // for the goroutine
+	queue  chan func(ctx context.Context) // work for the goroutine
 	lost   atomic.Int64
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	mu       sync.RWMutex
-	sessions map[string]int // with open interventions, and how many
+	sessions map[string]int // number of open interventions by session
 
-	// Of the goroutine.
-	known   known
+	// The remaining fields belong to the goroutine.
+	known   corpus
 	open    map[string]*intervention // by id
-	changed bool                     // known is newer than counts
-	folded  time.Time                // when the counts were made
+	changed bool                     // known has changed since the last count
+	folded  time.Time                // the time of the last count
 }
 
-// decided is what a choice is kept by: it stays for as long as the failure does.
-type decided struct {
+// choiceKey is the key of a cached choice, which stays the same for a failure.
+type choiceKey struct {
 	session, chain string
 	fingerprint    uint64
 }
 
-// intervention is one whose outcome is not known yet.
+// intervention is a note, or a withheld one, whose outcome is not known yet.
 type intervention struct {
 	Observation Observation `json:"o"`
-	Session     string      `json:"s"` // as requests have it
+	Session     string      `json:"s"` // as in requests
 	Fingerprint uint64      `json:"f"`
-	Some        bool        `json:"some,omitempty"` // something succeeded after it
-	// For the event that tells of the outcome.
+	Some        bool        `json:"some,omitempty"` // a call succeeded after it
+	// For the event about the outcome.
 	Model             string            `json:"m"`
 	Category          recovery.Category `json:"c"`
 	HeldOut, Withheld bool
 	opened            time.Time
 }
 
-// NewOutcomes returns outcomes that begin to learn. Call Close.
+// NewOutcomes starts the goroutine and returns Outcomes. Call Close.
 func NewOutcomes(mode string, priors Priors, parts Parts) *Outcomes {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := &Outcomes{parts: parts, orders: store.NewCache[decided, recovery.Preference](maxOrders), queue: make(chan func(context.Context), maxQueue),
+	o := &Outcomes{parts: parts, choices: store.NewCache[choiceKey, recovery.Preference](maxChoices), queue: make(chan func(context.Context), maxQueue),
 		cancel: cancel, done: make(chan struct{}), sessions: map[string]int{}, open: map[string]*intervention{}}
 	o.rules.Store(&rules{mode, priors, parts.Vocabulary})
 	o.counts.Store(Fold(priors, nil, time.Now()))
@@ -116,41 +116,39 @@ func (o *Outcomes) Reconfigure(mode string, priors Priors) {
 	o.enqueue(func(context.Context) { o.changed = true })
 }
 
-// Close ends the goroutine. Interventions that are open are lost, but for those that
-// another replica can judge.
+// Close ends the goroutine. Open interventions are lost, except those that another replica can judge.
 func (o *Outcomes) Close() {
 	o.cancel()
 	<-o.done
 }
 
-// Choose orders the strategies of a note. The same failure of a session keeps the
-// order that it was given first.
+// Choose orders the strategies of a note. The order stays the same for the same failure of a session.
 func (o *Outcomes) Choose(q recovery.Question) recovery.Preference {
 	mode := o.rules.Load().mode
 	if mode == OutcomesOff || q.Session == "" {
 		return recovery.Preference{Strategies: q.Strategies}
 	}
-	key := decided{q.Session, q.Chain, q.Fingerprint}
-	if p, ok := o.orders.Get(key); ok {
+	key := choiceKey{q.Session, q.Chain, q.Fingerprint}
+	if p, ok := o.choices.Get(key); ok {
 		return p
 	}
 	p := recovery.Preference{Strategies: q.Strategies, Template: o.parts.Vocabulary().Template(q.Line)}
 	if mode == OutcomesAct {
 		p = o.counts.Load().Choose(q, p.Template)
 	}
-	o.orders.Put(key, p, 1)
+	o.choices.Put(key, p, 1)
 	return p
 }
 
-// Observe implements recovery.Observer: a note, or one that was withheld, begins an
-// intervention. What was only observed does not, nor does a note without a chain: about
-// an agent that only talks or waits, or about a broken environment.
+// Observe implements recovery.Observer: a note, or a withheld one, opens an intervention. In observe mode it
+// does not, nor does a note without a chain: about an agent that only talks or waits, or about a broken
+// environment.
 func (o *Outcomes) Observe(ev recovery.Event) {
 	a := ev.Advice
 	if ev.Name != recovery.EventGuidance || a == nil || a.Chain == "" || ev.Observed || ev.Session == "" || o.rules.Load().mode == OutcomesOff {
 		return
 	}
-	strategy := none
+	strategy := noNote
 	if !a.HeldOut && !a.Withheld {
 		if len(a.Strategies) == 0 {
 			return
@@ -161,7 +159,7 @@ func (o *Outcomes) Observe(ev recovery.Event) {
 	if !plain(model, maxModel) {
 		model = ""
 	}
-	if !plain(key, maxModel) || key == everybody {
+	if !plain(key, maxModel) || key == allKeys {
 		key = hashOf("key", key)
 	}
 	iv := &intervention{Session: ev.Session, Fingerprint: a.Fingerprint, opened: time.Now(), Model: ev.Model, Category: a.Category, HeldOut: a.HeldOut, Withheld: a.Withheld,
@@ -170,7 +168,7 @@ func (o *Outcomes) Observe(ev recovery.Event) {
 	o.enqueue(func(ctx context.Context) { o.begin(ctx, iv) })
 }
 
-// idOf names an intervention, in every replica the same.
+// idOf returns the id of an intervention, equal in every replica.
 func idOf(session string, fingerprint uint64, at int) string {
 	return hashOf("intervention", session, strconv.FormatUint(fingerprint, 16), strconv.Itoa(at))
 }
@@ -184,7 +182,7 @@ func (o *Outcomes) Open(session string) bool {
 	return o.sessions[session] > 0
 }
 
-// After takes what followed a failure. It never blocks.
+// After receives what followed a failure. It never blocks.
 func (o *Outcomes) After(a recovery.After) {
 	if o.rules.Load().mode != OutcomesOff {
 		o.enqueue(func(ctx context.Context) { o.judge(ctx, &a) })
@@ -202,7 +200,7 @@ func (o *Outcomes) enqueue(do func(ctx context.Context)) {
 func (o *Outcomes) run(ctx context.Context) {
 	defer close(o.done)
 	if o.rules.Load().mode != OutcomesOff {
-		o.parts.Vocabulary() // takes a while: no request has to wait for it
+		o.parts.Vocabulary() // loads slowly; no request should wait for it
 	}
 	timer, later := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()
@@ -216,7 +214,7 @@ func (o *Outcomes) run(ctx context.Context) {
 		case <-timer.C:
 			o.read(ctx)
 			o.closeLate(ctx)
-			timer.Reset(refresh*9/10 + rand.N(refresh/5)) // replicas do not ask in step
+			timer.Reset(refresh*9/10 + rand.N(refresh/5)) // spreads the reads of replicas
 		case <-later.C:
 		}
 		if o.changed && len(o.queue) == 0 {
@@ -229,13 +227,13 @@ func (o *Outcomes) run(ctx context.Context) {
 	}
 }
 
-// fold counts what is known.
+// fold counts the known observations.
 func (o *Outcomes) fold() {
 	o.changed, o.folded = false, time.Now()
 	o.counts.Store(Fold(o.rules.Load().priors, o.known.list, o.folded))
 }
 
-// begin keeps an intervention until it is judged.
+// begin opens an intervention.
 func (o *Outcomes) begin(ctx context.Context, iv *intervention) {
 	id := iv.Observation.ID
 	if o.open[id] != nil || o.known.ids[id] {
@@ -249,7 +247,7 @@ func (o *Outcomes) begin(ctx context.Context, iv *intervention) {
 	o.share(ctx, iv)
 }
 
-// keep waits for what follows an intervention.
+// keep adds an intervention to the open ones.
 func (o *Outcomes) keep(iv *intervention) {
 	o.open[iv.Observation.ID] = iv
 	o.mu.Lock()
@@ -257,18 +255,18 @@ func (o *Outcomes) keep(iv *intervention) {
 	o.mu.Unlock()
 }
 
-// share lets other replicas judge it. What cannot be shared is judged here alone.
+// share stores the intervention for other replicas. If that fails, only this replica can judge it.
 func (o *Outcomes) share(ctx context.Context, iv *intervention) {
 	raw, err := json.Marshal(iv)
 	if err != nil {
-		return // cannot be: names and numbers
+		return // cannot happen: names and numbers
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	_ = o.parts.Store.Set(ctx, store.Entry{Key: keyOpen + iv.Observation.ID, Value: raw, TTL: 2 * late})
+	_ = o.parts.Store.Set(ctx, store.Entry{Key: keyOpen + iv.Observation.ID, Value: raw, TTL: 2 * judgeAfter})
 }
 
-// shared is the intervention with an id as replicas share it, nil if there is none.
+// shared returns the stored intervention with the id, or nil.
 func (o *Outcomes) shared(ctx context.Context, id string) *intervention {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -280,7 +278,7 @@ func (o *Outcomes) shared(ctx context.Context, id string) *intervention {
 	return iv
 }
 
-// judge closes an intervention if what followed decides.
+// judge concludes an intervention if its outcome is decided.
 func (o *Outcomes) judge(ctx context.Context, a *recovery.After) {
 	id := idOf(a.Session, a.Fingerprint, a.At)
 	iv := o.open[id]
@@ -301,50 +299,49 @@ func (o *Outcomes) judge(ctx context.Context, a *recovery.After) {
 	case a.Person:
 		o.conclude(ctx, iv, Censored)
 	case a.Calls >= 2:
-		o.conclude(ctx, iv, iv.sofar())
+		o.conclude(ctx, iv, iv.currentOutcome())
 	case o.open[iv.Observation.ID] == nil && len(o.open) < maxOpen:
-		o.keep(iv) // the next call may come here, too
+		o.keep(iv) // the next call may come to this replica, too
 	}
 	if o.open[iv.Observation.ID] != nil && iv.Some {
 		o.share(ctx, iv)
 	}
 }
 
-// sofar is the outcome where nothing more will be known.
-func (iv *intervention) sofar() string {
+// currentOutcome returns the outcome if nothing more will be known.
+func (iv *intervention) currentOutcome() string {
 	if iv.Some {
 		return OtherWay
 	}
 	return Failure
 }
 
-// closeLate judges those whose session did not come back by what is known. Another
-// replica may have judged them: that was just read.
+// closeLate judges interventions whose session did not return. Another replica may have judged them, so run
+// reads the log before.
 func (o *Outcomes) closeLate(ctx context.Context) {
 	for id, iv := range o.open {
 		if o.known.ids[id] {
 			o.forget(iv)
-		} else if time.Since(iv.opened) >= late {
+		} else if time.Since(iv.opened) >= judgeAfter {
 			if elsewhere := o.shared(ctx, id); elsewhere != nil {
 				iv.Some = iv.Some || elsewhere.Some
 			}
 			if iv.Fingerprint == 0 && !iv.Some || handsOver(iv.Observation.Strategy) {
 				o.conclude(ctx, iv, Censored) // it may have ended well
 			} else {
-				o.conclude(ctx, iv, iv.sofar())
+				o.conclude(ctx, iv, iv.currentOutcome())
 			}
 		}
 	}
 }
 
-// adjusts reports whether a strategy is to make the same call with other parameters: what
-// it works on may be just what changes.
+// adjusts reports whether a strategy repeats the call with other parameters, which may include the target.
 func adjusts(strategy string) bool {
 	return strategy == string(recovery.PlanAdjust)
 }
 
-// handsOver reports whether a strategy is to have the model stop and ask: that it did
-// tells nothing of whether that was right.
+// handsOver reports whether a strategy makes the model stop and ask; that it did so does not show whether it was
+// right.
 func handsOver(strategy string) bool {
 	return strategy == string(recovery.PlanEscalate) || strategy == string(recovery.PlanGiveUp)
 }
@@ -361,18 +358,18 @@ func (o *Outcomes) forget(iv *intervention) {
 	}
 }
 
-// conclude adds an observation, here at once.
+// conclude adds an observation, immediately in this replica.
 func (o *Outcomes) conclude(ctx context.Context, iv *intervention, outcome string) {
 	o.forget(iv)
 	iv.Observation.Outcome, iv.Observation.Time = outcome, time.Now().Unix()
 	if o.rules.Load().check(&iv.Observation, time.Now()) != nil || !o.known.add(iv.Observation) {
-		return // what another wrote, a strategy that is gone, or judged already
+		return // written by someone else, of a removed strategy, or already judged
 	}
 	o.changed = true
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	_ = o.parts.Store.Append(ctx, logOutcomes, iv.Observation.line(), logSize) // else this replica knows
-	_ = o.parts.Store.Delete(ctx, keyOpen+iv.Observation.ID)                   // else it ends by itself
+	_ = o.parts.Store.Append(ctx, logOutcomes, iv.Observation.line(), logSize) // on an error only this replica has it
+	_ = o.parts.Store.Delete(ctx, keyOpen+iv.Observation.ID)                   // on an error it expires
 	o.parts.Observer.Observe(recovery.Event{Name: recovery.EventGuidanceJudged, Time: time.Now(), Cause: outcome, Session: iv.Session, Model: iv.Model,
 		Strategy: iv.Observation.Strategy, Advice: &recovery.Advice{Category: iv.Category, HeldOut: iv.HeldOut, Withheld: iv.Withheld}})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Pace knows how long targets take to their first token, by input size, and
-// keeps the budget of parallel starts. Safe for concurrent use.
+// Pace measures how long targets take to their first token, by input size, and holds the budget of parallel
+// starts. It is safe for concurrent use.
 type Pace struct {
 	facts *Facts
 
@@ -23,19 +23,19 @@ type Pace struct {
 	cfg      FirstTokenConfig
 	parallel recovery.ParallelConfig
 	samples  map[paceKey]*ring
-	window   [2]struct{ requests, started int } // this period and the one before
+	window   [2]struct{ requests, started int } // the current period and the previous one
 	period   int64
-	reasons  map[string]bool           // by model: whether its name is among cfg.ReasoningModels
-	pauses   map[recovery.Target]*ring // longest pauses of answers, by upstream and model
+	reasons  map[string]bool           // by model: whether its name matches cfg.ReasoningModels
+	pauses   map[recovery.Target]*ring // longest pauses within answers, by upstream and model
 	answered map[answerKey]*[]sent
-	silent   map[recovery.Target]*silence // by upstream and model; none of those that answer
+	silent   map[recovery.Target]*silence // by upstream and model; targets that answer have no entry
 }
 
 var _ recovery.Pace = (*Pace)(nil)
 
 type paceKey struct {
 	target   recovery.Target
-	size     int8 // bits of the estimated input; 0 of answers that are not streamed
+	size     int8 // bits of the estimated input; 0 for answers that are not streamed
 	streamed bool
 }
 
@@ -50,19 +50,19 @@ type ring struct {
 
 const (
 	maxPaces = 4096
-	// enough samples before a p95 says anything.
-	enough = 20
-	// sharePeriod is the period over which the share of parallel starts is kept.
+	// minSamples is the number of samples that a p95 needs.
+	minSamples = 20
+	// sharePeriod is the period over which the share of parallel starts is measured.
 	sharePeriod = 10 * time.Minute
 )
 
-// NewPace returns a pace that has seen nothing.
+// NewPace returns a pace without samples.
 func NewPace(cfg FirstTokenConfig, parallel recovery.ParallelConfig, facts *Facts) *Pace {
 	return &Pace{facts: facts, cfg: cfg, parallel: parallel, samples: map[paceKey]*ring{},
 		pauses: map[recovery.Target]*ring{}, answered: map[answerKey]*[]sent{}, silent: map[recovery.Target]*silence{}}
 }
 
-// Reconfigure applies new limits; samples stay.
+// Reconfigure applies new limits and keeps the samples.
 func (p *Pace) Reconfigure(cfg FirstTokenConfig, parallel recovery.ParallelConfig) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,16 +72,16 @@ func (p *Pace) Reconfigure(cfg FirstTokenConfig, parallel recovery.ParallelConfi
 func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
 	t := c.Target.Keyless()
 	if !x.Streaming {
-		return paceKey{target: t} // how long a whole answer takes, its output says
+		return paceKey{target: t} // the duration of a whole answer depends on its output
 	}
 	return paceKey{t, int8(bits.Len(uint(x.Body.EstimateTokens()))), true}
 }
 
-// Limits implements recovery.Pace. The limit is three times the target's p95 for that input size, at
-// least a bound that grows with the input. An answer that is not streamed shows nothing until it is
-// whole: the bound is then Whole, and the p95 that of whole answers. There is none for slow service
-// tiers, which take their time, nor for local servers with nothing beside them. Where all targets are
-// local, they are as others; before a public one a local server gets SameAfter at least.
+// Limits implements recovery.Pace. The limit is three times the target's p95 for that input size, at least a
+// bound that grows with the input. An answer that is not streamed shows nothing until it is complete: the bound
+// is then Whole, and the p95 is that of whole answers. There is no limit for slow service tiers, nor for local
+// servers without an alternative. If all targets are local, they are treated as others; a local server before a
+// public one gets at least SameAfter.
 func (p *Pace) Limits(x *recovery.Exchange, c recovery.Candidate, alternative bool) recovery.Limits {
 	if slowTier(x.Body.ServiceTier()) || c.Local && !alternative {
 		return recovery.Limits{}
@@ -94,13 +94,13 @@ func (p *Pace) Limits(x *recovery.Exchange, c recovery.Candidate, alternative bo
 	if !x.Streaming {
 		least = cfg.Whole
 	}
-	usual := max(least+more, p.usual(key(x, c)))
-	// A second more: what thinks for exactly that long is not doubled.
+	usual := max(least+more, p.measuredLimit(key(x, c)))
+	// One second more, so that an attempt that reasons for exactly this time is not doubled.
 	thinks := max(usual, cfg.Reasoning+time.Second+more)
 	silent := usual
 	switch {
 	case x.Streaming && x.Body.Format() == transcript.Responses:
-		// The server says that it begins before the model thinks: until then nothing takes that long.
+		// The server announces the answer before the model reasons, and nothing takes that long before the announcement.
 		silent = min(silent, max(least+more, cfg.Whole))
 	case reasons:
 		silent = thinks
@@ -114,38 +114,37 @@ func (p *Pace) Limits(x *recovery.Exchange, c recovery.Candidate, alternative bo
 	}
 	l.Lost = max(l.Lost, silent)
 	l.Silent, l.Thinks = silent, max(silent, thinks)
-	l.Alive = min(prolonged*silent, max(silent, 2*thinks))
+	l.Alive = min(aliveFactor*silent, max(silent, 2*thinks))
 	return l
 }
 
-// prolonged is how many limits an attempt gets that shows signs of life.
-const prolonged = 4
+// aliveFactor is how many silent limits an attempt gets that shows signs of life.
+const aliveFactor = 4
 
-// usual is the limit that follows from what is known of a target: from enough answers on three times their
-// p95, before that twice the median. p.mu is held.
-func (p *Pace) usual(k paceKey) time.Duration {
+// measuredLimit returns the limit from a target's samples: from enough samples on Factor times their p95, before that
+// twice the median. p.mu must be held.
+func (p *Pace) measuredLimit(k paceKey) time.Duration {
 	r := p.samples[k]
 	switch {
 	case r == nil:
 		return 0
-	case r.n >= enough:
+	case r.n >= minSamples:
 		return time.Duration(p.cfg.Factor * float64(r.p95))
 	}
 	return 2 * r.percentile(50)
 }
 
-// allLocal reports whether a model is served by local targets only.
+// allLocal reports whether only local targets serve the model.
 func allLocal(x *recovery.Exchange) bool {
 	return !slices.ContainsFunc(x.Candidates, func(c recovery.Choice) bool { return !c.Local })
 }
 
-// reasoning reports whether a request is answered by a model that reasons.
+// reasoning reports whether the model reasons for this request.
 func (p *Pace) reasoning(x *recovery.Exchange, c recovery.Candidate) bool {
 	return x.Body.Reasoning() || p.Reasons(c.Target)
 }
 
-// Reasons reports whether a target's model reasons before it answers: its name says so, or
-// one of its answers did.
+// Reasons reports whether a target's model reasons before it answers, by its name or by earlier answers.
 func (p *Pace) Reasons(t recovery.Target) bool {
 	p.mu.Lock()
 	named := p.named(t.Model)
@@ -153,12 +152,12 @@ func (p *Pace) Reasons(t recovery.Target) bool {
 	return named || p.facts.Reasons(t)
 }
 
-// named reports whether a model's name is one of models that reason.
+// named reports whether a model's name matches ReasoningModels. p.mu must be held.
 func (p *Pace) named(model string) bool {
 	reasons, ok := p.reasons[model]
 	if !ok {
 		if reasons = matches(p.cfg.ReasoningModels, model); len(model) > 256 {
-			return reasons // a name that somebody made up is not kept
+			return reasons // an invented name is not cached
 		}
 		if p.reasons == nil || len(p.reasons) >= maxPaces {
 			p.reasons = map[string]bool{}
@@ -180,7 +179,7 @@ func matches(patterns []string, model string) bool {
 	return false
 }
 
-// Observe books the time to the first token of an answer.
+// Observe records the time to the first token of an answer.
 func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken time.Duration, u recovery.Usage) {
 	if u.Reasoning > 0 {
 		p.facts.SawReasoning(c.Target, x.ID)
@@ -198,8 +197,7 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 	}
 }
 
-// entry is the value of a key, made where there is none. Where there are too many
-// another one goes for it.
+// entry returns the value of a key, or adds one. If the map is full, it removes another key.
 func entry[K comparable, V any](m map[K]*V, k K) *V {
 	v := m[k]
 	if v != nil {
@@ -229,21 +227,21 @@ func (p *Pace) ObservePause(t recovery.Target, pause time.Duration) {
 	entry(p.pauses, t.Keyless()).add(pause)
 }
 
-// leastIdle is the shortest pause after which another answer is looked for.
+// leastIdle is the shortest pause of an answer that counts as idle.
 const leastIdle = 8 * time.Second
 
-// Idle implements recovery.Pace: a few times the longest pause of the answers that are remembered.
+// Idle implements recovery.Pace: Factor times the longest pause of remembered answers.
 func (p *Pace) Idle(t recovery.Target) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.pauses[t.Keyless()]
-	if r == nil || r.n < enough {
+	if r == nil || r.n < minSamples {
 		return 0
 	}
 	return max(leastIdle, time.Duration(p.cfg.Factor*float64(slices.Max(r.d[:r.n]))))
 }
 
-// percentile is the time that so many percent of the answers were faster than.
+// percentile returns the time within which the given percentage of the answers came.
 func (r *ring) percentile(percent int) time.Duration {
 	sorted := r.d
 	slices.Sort(sorted[:r.n])
@@ -279,7 +277,7 @@ func (p *Pace) Return() {
 
 func (p *Pace) count(now time.Time, requests, started int) {
 	switch n := now.UnixNano() / int64(sharePeriod); n - p.period {
-	case 0, -1: // who asked just before it began may come later
+	case 0, -1: // a request from just before the period may come late
 	case 1:
 		p.window[1], p.window[0] = p.window[0], struct{ requests, started int }{}
 		p.period = n
@@ -291,23 +289,23 @@ func (p *Pace) count(now time.Time, requests, started int) {
 	p.window[0].started += started
 }
 
-// itemPace names what is known of a target's pace, whatever the inputs' size.
+// itemPace is the item of a target's pace, for all input sizes.
 const itemPace = "first token"
 
-// Marks lists the targets whose pace is known well enough to count, one mark for each
-// size of inputs, and for streams and whole answers.
+// Marks lists the targets with enough samples, one mark for each input size, separately for streams and whole
+// answers.
 func (p *Pace) Marks() (marks []recovery.Mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for k, r := range p.samples {
-		if r.n < enough {
+		if r.n < minSamples {
 			continue
 		}
 		form := "whole answers"
 		if k.streamed {
 			form = fmt.Sprintf("streams below %d tokens", 1<<k.size)
 		}
-		silence := p.usual(k)
+		silence := p.measuredLimit(k)
 		marks = append(marks, recovery.Mark{Target: k.target.String(), Kind: recovery.MarkPace, Item: itemPace,
 			Detail:   fmt.Sprintf("95 %% within %v, %s; may be silent for %v at least", round(r.p95), form, round(max(silence, p.cfg.Min))),
 			Evidence: fmt.Sprintf("%d answers", r.n), Since: r.at})
@@ -315,7 +313,7 @@ func (p *Pace) Marks() (marks []recovery.Mark) {
 	return marks
 }
 
-// round is a time with three digits.
+// round rounds a time to three digits.
 func round(d time.Duration) time.Duration {
 	unit := time.Microsecond
 	for d/unit >= 1000 {
@@ -324,7 +322,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(unit)
 }
 
-// Clear forgets the pace of a target, as a Mark names both, if item is that or empty.
+// Clear removes the samples of a target, by the target and item of a Mark, if item is itemPace or empty.
 func (p *Pace) Clear(name, item string) {
 	if item != "" && item != itemPace {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Known is the strategy that stands in for a planner, if one is known to help: whether
-// that is enough the caller decides by its lower bound.
+// Known returns the strategy that can replace a planner's, if one is known to help. The caller decides by its
+// lower bound whether that is enough.
 func (o *Outcomes) Known(q recovery.Question) (recovery.LearnedPattern, bool) {
 	if o.rules.Load().mode != OutcomesAct || q.Session == "" {
 		return recovery.LearnedPattern{}, false
@@ -17,13 +17,13 @@ func (o *Outcomes) Known(q recovery.Question) (recovery.LearnedPattern, bool) {
 	return o.counts.Load().Known(q, o.parts.Vocabulary().Template(q.Line))
 }
 
-// Report says what is known, after reading what other replicas know.
+// Report returns what is known, after reading the log of all replicas.
 func (o *Outcomes) Report(ctx context.Context) (recovery.Learned, error) {
 	off := recovery.Learned{Mode: o.rules.Load().mode, Cells: []recovery.LearnedCell{}, Patterns: []recovery.LearnedPattern{}}
 	if off.Mode == OutcomesOff {
 		return off, nil
 	}
-	return do(ctx, o, func(context.Context) (out recovery.Learned, err error) {
+	return runQueued(ctx, o, func(context.Context) (out recovery.Learned, err error) {
 		out.Mode, out.Observations, out.Refused, out.Open, out.Lost = off.Mode, len(o.known.list), o.known.refused, len(o.open), int(o.lost.Load())
 		out.Cells, out.Patterns = o.counts.Load().report()
 		return out, nil
@@ -32,10 +32,10 @@ func (o *Outcomes) Report(ctx context.Context) (recovery.Learned, error) {
 
 func (c *Counts) report() (cells []recovery.LearnedCell, patterns []recovery.LearnedPattern) {
 	cells, patterns = []recovery.LearnedCell{}, []recovery.LearnedPattern{}
-	whole := map[counterKey]bool{} // one for each owner, chain and model
+	whole := map[counterKey]bool{} // one entry for each owner, chain and model
 	for k, t := range c.counters {
-		switch shared := k.owner == everybody; {
-		case k.template != "" && t.known() && k.strategy != none:
+		switch shared := k.owner == allKeys; {
+		case k.template != "" && t.known() && k.strategy != noNote:
 			patterns = append(patterns, c.pattern(k, *t))
 		case k.template == "" && k.task == "" && k.model != "" && (!shared || t.known()):
 			whole[counterKey{owner: k.owner, chain: k.chain, model: k.model}] = true
@@ -56,7 +56,7 @@ func (c *Counts) report() (cells []recovery.LearnedCell, patterns []recovery.Lea
 	return cells, patterns
 }
 
-// cell says what is known of the strategies of one owner, chain and model, at all tasks.
+// cell returns what is known about the strategies of one owner, chain and model, for all tasks.
 func (c *Counts) cell(k counterKey) recovery.LearnedCell {
 	out := recovery.LearnedCell{Key: k.owner, Chain: k.chain, Model: k.model, Decision: "chain", Censored: c.censored[k]}
 	arm := func(strategy string) (recovery.LearnedArm, counter) {
@@ -74,14 +74,14 @@ func (c *Counts) cell(k counterKey) recovery.LearnedCell {
 			continue
 		}
 		out.Arms = append(out.Arms, a)
-		if t, _ := c.of(recovery.Question{Key: k.owner, Chain: k.chain, Model: k.model}, "", s, true); t.n > 0 {
+		if t, _ := c.finest(recovery.Question{Key: k.owner, Chain: k.chain, Model: k.model}, "", s, true); t.n > 0 {
 			out.Decision = "learned"
 		}
 	}
 	slices.SortFunc(out.Arms, func(x, y recovery.LearnedArm) int {
 		return cmp.Or(cmp.Compare(y.Rate, x.Rate), cmp.Compare(x.Strategy, y.Strategy))
 	})
-	without, silent := arm(none)
+	without, silent := arm(noNote)
 	if out.Decision == "learned" && silent.known() && out.Arms[0].CI[1] < without.CI[0] {
 		out.Decision = "observe"
 	}

@@ -6,18 +6,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// Vocabulary is the words that a template may keep. Read only.
+// Vocabulary is the set of words that a template may contain. It is read-only.
 type Vocabulary map[string]bool
 
-// Bounds of a template.
+// Limits of a template.
 const (
 	maxTokens = 24
 	maxWord   = 32
-	wild      = "<*>"
+	wildcard  = "<*>"
 )
 
-// NewVocabulary is the public words: those of the rules' wordings and expressions, and those that
-// stand in the examples of two rules.
+// NewVocabulary returns the public words: the words in wordings and patterns of rules, and words that occur in
+// the examples of two rules.
 func NewVocabulary(sets ...rule.Set) Vocabulary {
 	v, seen := Vocabulary{}, map[string]string{}
 	for _, s := range sets {
@@ -56,9 +56,8 @@ func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' })
 }
 
-// Template is what a line of an error says in public words, the same for all lines
-// that differ in nothing else. A word that has anything but letters in it, or is not
-// in the vocabulary, is <*>, and several in a row are one.
+// Template returns the public words of an error line, equal for all lines that differ only in other words. Each
+// run of words that contain anything but letters, or are not in the vocabulary, becomes one <*>.
 func (v Vocabulary) Template(line string) string {
 	var b strings.Builder
 	tokens, hidden := 0, false
@@ -74,9 +73,9 @@ func (v Vocabulary) Template(line string) string {
 			if hidden {
 				continue
 			}
-			w = wild
+			w = wildcard
 		}
-		if hidden = w == wild; b.Len() > 0 {
+		if hidden = w == wildcard; b.Len() > 0 {
 			b.WriteByte(' ')
 		}
 		b.WriteString(w)
@@ -87,11 +86,11 @@ func (v Vocabulary) Template(line string) string {
 
 func (v Vocabulary) has(w string) bool { return len(w) <= maxWord && v[w] }
 
-// permits reports whether a text is a template.
+// permits reports whether a text is a valid template.
 func (v Vocabulary) permits(template string) bool {
 	n := 0
 	for w := range strings.SplitSeq(template, " ") {
-		if n++; n > maxTokens || w != wild && !v.has(w) {
+		if n++; n > maxTokens || w != wildcard && !v.has(w) {
 			return false
 		}
 	}

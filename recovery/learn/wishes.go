@@ -12,39 +12,38 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// BoardWishes is the board of what persons ruled out; a field is a client.
+// BoardWishes is the board of what users forbid; a field is a client.
 const BoardWishes = "wishes"
 
 const (
-	// wishTTL is how long it is remembered what a client's persons ruled out, since they
-	// said it last.
+	// wishTTL is how long a wish is remembered after a user said it last.
 	wishTTL = 30 * 24 * time.Hour
-	// wishRenewed is after how much of that time it is written anew: a long session says
-	// the same with each request.
+	// wishRenewed is the minimum age of a stored wish before it is stored again, because a long session repeats it with
+	// each request.
 	wishRenewed = 24 * time.Hour
 )
 
-// Wishes remember across sessions what the persons of a client ruled out: names of deeds,
-// no text. Off they remember nothing new, and nothing counts. Safe for concurrent use.
+// Wishes remembers across sessions what the users of a client forbid: names of deeds, no text. While off it
+// stores nothing and returns nothing. It is safe for concurrent use.
 type Wishes struct {
 	board Board
 	on    atomic.Bool
 }
 
-// NewWishes returns wishes that are kept on board.
+// NewWishes returns wishes that are stored on board.
 func NewWishes(board Board, on bool) *Wishes {
 	w := &Wishes{board: board}
 	w.Reconfigure(on)
 	return w
 }
 
-// Reconfigure sets whether anything is remembered.
+// Reconfigure switches remembering on or off.
 func (w *Wishes) Reconfigure(on bool) { w.on.Store(on) }
 
-// On reports whether anything is remembered.
+// On reports whether remembering is on.
 func (w *Wishes) On() bool { return w.on.Load() }
 
-// Of is what is known to be ruled out for a client.
+// Of returns what the users of a client forbid.
 func (w *Wishes) Of(client string) recovery.Deeds {
 	if !w.On() || client == "" {
 		return 0
@@ -53,7 +52,7 @@ func (w *Wishes) Of(client string) recovery.Deeds {
 	return deedsOf(f)
 }
 
-// Keep remembers what a person of a client said that is not to be done.
+// Keep stores what a user of a client forbids.
 func (w *Wishes) Keep(client string, said recovery.Deeds) {
 	if !w.On() || client == "" || said == 0 {
 		return
@@ -66,12 +65,12 @@ func (w *Wishes) Keep(client string, said recovery.Deeds) {
 	}
 	raw, err := json.Marshal(strings.Split((known | said).String(), ","))
 	if err != nil {
-		return // cannot be: names
+		return // cannot happen: names
 	}
 	w.board.Post(BoardWishes, store.Field{Name: client, Value: raw, Until: until}, false)
 }
 
-// List is all that is remembered, by client.
+// List returns all stored wishes, by client.
 func (w *Wishes) List() (out []recovery.Wish) {
 	w.board.Each(BoardWishes, func(f store.Field) bool {
 		if deeds := deedsOf(f); deeds != 0 {
@@ -83,14 +82,14 @@ func (w *Wishes) List() (out []recovery.Wish) {
 	return out
 }
 
-// Clear forgets all of it.
+// Clear removes all wishes.
 func (w *Wishes) Clear() {
 	for _, known := range w.List() {
 		w.board.Remove(BoardWishes, known.Key)
 	}
 }
 
-// deedsOf reads a field; what is not ours says nothing.
+// deedsOf decodes a field; it returns 0 for an invalid one.
 func deedsOf(f store.Field) recovery.Deeds {
 	var names []string
 	if json.Unmarshal(f.Value, &names) != nil {
