@@ -1,5 +1,4 @@
-// Package hostiletest makes input that costs careless readers more than its
-// size: families that can be made of any size, so that tests can see how the
-// work on them grows. All tests of what reads a client's, a tool's or an
-// upstream's bytes use the same ones.
+// Package hostiletest generates input that is expensive for careless readers: families of any size, so that
+// tests can measure how the work grows. All tests of code that reads a client's, a tool's or an upstream's bytes
+// use the same families.
 package hostiletest

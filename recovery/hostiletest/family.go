@@ -10,10 +10,10 @@ import (
 // Family is one kind of input.
 type Family struct {
 	Name string
-	Make func(n int) string // of about n bytes
+	Make func(n int) string // returns about n bytes
 }
 
-// filled is a head, then so many pieces that all have about n bytes, then a tail.
+// filled joins head, as many pieces as fit into about n bytes, and tail.
 func filled(n int, head, tail string, piece func(i int) string) string {
 	var b strings.Builder
 	b.Grow(n + 1024)
@@ -25,7 +25,7 @@ func filled(n int, head, tail string, piece func(i int) string) string {
 	return b.String()
 }
 
-// rows repeats a piece; %d in it is its number.
+// rows repeats a piece; %d in it is the piece's number.
 func rows(head, piece, tail string) func(int) string {
 	numbered := strings.Contains(piece, "%d")
 	return func(n int) string {
@@ -38,12 +38,12 @@ func rows(head, piece, tail string) func(int) string {
 	}
 }
 
-// list is rows between commas.
+// list is rows with commas between the pieces.
 func list(head, piece, tail string) func(int) string {
 	return rows(head+strings.ReplaceAll(piece, "%d", "0"), ","+piece, tail)
 }
 
-// nested is what opens a level, again and again, and what closes it as often.
+// nested repeats an opening text, then as many closing texts.
 func nested(open, inner, close string) func(int) string {
 	return func(n int) string {
 		k := max(1, n/(len(open)+len(close)))
@@ -51,7 +51,7 @@ func nested(open, inner, close string) func(int) string {
 	}
 }
 
-// Texts is what a tool or a model may have said.
+// Texts returns texts of a tool or a model.
 func Texts() []Family {
 	return []Family{
 		{"one letter", rows("", "a", "")},
@@ -141,7 +141,7 @@ func Texts() []Family {
 	}
 }
 
-// quote is a JSON string.
+// quote encodes a JSON string.
 func quote(s string) string {
 	var b strings.Builder
 	b.Grow(len(s) + len(s)/8 + 2)
@@ -171,29 +171,29 @@ const (
 	end  = `]}`
 )
 
-// Result is a request whose last message is what a tool answered.
+// Result returns a request whose last message is a tool result with the text.
 func Result(text string) string {
 	return begin + task + call + `,{"role":"tool","tool_call_id":"c","content":` + quote(text) + `}` + end
 }
 
-// Arguments is a request in which a call with these arguments was answered.
+// Arguments returns a request with an answered call with these arguments.
 func Arguments(text string) string {
 	return begin + task + `,{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"bash","arguments":` +
 		quote(text) + `}}]},{"role":"tool","tool_call_id":"c","content":"make: *** [all] Error 2"}` + end
 }
 
-// Said is a request of a text protocol, in which the model said a text.
+// Said returns a request of a text protocol with the text as the assistant's message.
 func Said(text string) string {
 	return `{"model":"m","messages":[{"role":"system","content":"Give one command in a code block."},` + task +
 		`,{"role":"assistant","content":` + quote(text) + `},{"role":"user","content":"Observation: bash: x: command not found"}` + end
 }
 
-// Typed is a request in which a person wrote a text.
+// Typed returns a request with the text as the user's message.
 func Typed(text string) string {
 	return begin + `{"role":"user","content":` + quote(text) + `}` + end
 }
 
-// Bodies is requests with many of something.
+// Bodies returns requests with many of one element.
 func Bodies() []Family {
 	turn := call + `,{"role":"tool","tool_call_id":"c","content":"make: *** [all] Error 2"}`
 	return []Family{
@@ -230,14 +230,14 @@ func Bodies() []Family {
 		{"answers in reverse", answered(func(i, k int) int { return k - 1 - i }, `"id":"c%d",`, `"tool_call_id":"c%d",`)},
 		{"answers without an id", answered(func(i, _ int) int { return i }, ``, ``)},
 		{"calls of one id", answered(func(i, _ int) int { return i }, `"id":"c",`, `"tool_call_id":"c",`)},
-		{"large answers to many calls", large},
+		{"large answers to many calls", largeAnswers},
 		{"reasoning", rows(begin+task+`,{"role":"assistant","reasoning_content":"`, `Hm. `, `"}`+end)},
 		{"schema", rows(`{"model":"m","tools":[{"type":"function","function":{"name":"f","parameters":`, `{"properties":{"a":`, ``)},
 		{"cache marks", list(begin+`{"role":"user","content":[`, `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`, `]}`+end)},
 	}
 }
 
-// answered is a turn of many calls, and their answers in an order; %d in the ids is a number.
+// answered makes a turn of many calls, with their answers in the given order; %d in the ids is a number.
 func answered(order func(i, k int) int, callID, answerID string) func(int) string {
 	return func(n int) string {
 		k := max(1, n/160)
@@ -251,8 +251,8 @@ func answered(order func(i, k int) int, callID, answerID string) func(int) strin
 	}
 }
 
-// large is a turn of a hundred calls with answers that share the size.
-func large(n int) string {
+// largeAnswers makes a turn of a hundred calls with large answers.
+func largeAnswers(n int) string {
 	const k = 100
 	calls, answers := make([]string, k), make([]string, k)
 	for i := range k {
@@ -264,7 +264,7 @@ func large(n int) string {
 	return begin + task + `,{"role":"assistant","tool_calls":[` + strings.Join(calls, ",") + `]},` + strings.Join(answers, ",") + end
 }
 
-// Requests is Bodies, and requests with each of Texts in each place.
+// Requests returns Bodies, and requests with each of Texts in each position.
 func Requests() []Family {
 	out := slices.Clone(Bodies())
 	for _, place := range []struct {
@@ -278,8 +278,7 @@ func Requests() []Family {
 	return out
 }
 
-// Answers is what an upstream may answer: each of Texts as it is, and as the
-// message of an error.
+// Answers returns an upstream's responses: each of Texts as it is, and as an error message.
 func Answers() []Family {
 	out := slices.Clone(Texts())
 	for _, f := range Texts() {
@@ -290,7 +289,7 @@ func Answers() []Family {
 	return out
 }
 
-// Histories is requests of the Responses API with many of something.
+// Histories returns requests of the Responses API with many of one element.
 func Histories() []Family {
 	const open = `{"model":"m","input":[{"role":"user","content":"Mend the build."},{"type":"function_call","call_id":"c","name":"bash","arguments":"{}"}`
 	return []Family{
@@ -302,8 +301,8 @@ func Histories() []Family {
 	}
 }
 
-// Judged is schemas of a tool that grow, with arguments that grow too and are not
-// quite what the schema wants: between them stands a zero byte.
+// Judged returns growing tool schemas, each with growing arguments that nearly match it; a zero byte separates
+// the two.
 func Judged() (families []Family) {
 	add := func(name, schema, piece, item string) {
 		head, tail, _ := strings.Cut(schema, "…")
@@ -321,7 +320,7 @@ func Judged() (families []Family) {
 	return families
 }
 
-// Items is what may stand in a stream of the Responses API between its first event and its last.
+// Items returns what may be in a stream of the Responses API between its first and last event.
 func Items() []Family {
 	event := func(kind, rest string) string { return `data: {"type":"response.` + kind + `",` + rest + "}\n\n" }
 	item := func(kind, rest string) string {

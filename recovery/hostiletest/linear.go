@@ -5,28 +5,27 @@ import (
 	"testing"
 )
 
-// Sizes of the input that Linear compares, in bytes.
+// Sizes of the inputs that Linear compares, in bytes.
 const (
-	small = 64 << 10
-	four  = 4 * small
+	smallSize = 64 << 10
+	largeSize = 4 * smallSize
 )
 
-// times is how much memory a request may take for each of its bytes, in bytes.
-const times = 8
+// maxAllocated limits the allocated bytes per byte of input.
+const maxAllocated = 8
 
-// slack is what the most messages and calls that are accepted take, in bytes.
+// slack is the memory for the maximum number of messages and calls, in bytes.
 const slack = 12 << 20
 
-// Linear runs a reader over families at two sizes, and fails where what it
-// allocates is many times the input and grows faster than it. prepare gets the input and returns what
-// is measured, nil where the input is refused before. A reader whose time explodes
-// does not come back.
+// Linear runs a reader over families at two sizes. It fails if the reader allocates many times the size of the
+// input and more than in proportion to it. prepare gets the input and returns the function to measure, or nil if
+// the input is refused before. A reader with exponential time does not return.
 func Linear(t *testing.T, families []Family, prepare func(input string) func()) {
 	t.Helper()
 	for _, f := range families {
 		var took, sizes [2]uint64
 		refused := false
-		for i, n := range [...]int{small, four} {
+		for i, n := range [...]int{smallSize, largeSize} {
 			input := f.Make(n)
 			run := prepare(input)
 			sizes[i] = uint64(len(input))
@@ -34,10 +33,10 @@ func Linear(t *testing.T, families []Family, prepare func(input string) func()) 
 				refused = true
 				break
 			}
-			run() // what is made once does not count
+			run() // one-time allocations do not count
 			took[i] = allocated(run)
 		}
-		if !refused && took[1] > 6*took[0]+slack && took[1] > times*sizes[1]+slack {
+		if !refused && took[1] > 6*took[0]+slack && took[1] > maxAllocated*sizes[1]+slack {
 			t.Errorf("%s: %d bytes are allocated for an input of %d, %d for one of %d", f.Name, took[0], sizes[0], took[1], sizes[1])
 		}
 	}
