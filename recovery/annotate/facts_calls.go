@@ -165,7 +165,7 @@ func (s *failureContext) schemaFlaw() fact {
 // lackingWords matches messages about something missing.
 var lackingWords = recovery.NewPattern(`(?i)\b(?:required|missing|must (?:be )?(?:provided?|specified|given)|not (?:provided|specified))\b`)
 
-// typeHint returns the typeHint types of a parameter in parentheses, or "".
+// typeHint returns the declared types of a parameter in parentheses, or "".
 func (s *failureContext) typeHint(name string) string {
 	p := s.findParameter(func(p trajectory.Parameter) bool { return p.Name == name })
 	if want := types(gjson.Parse(p.Schema)); len(want) > 0 {

@@ -128,7 +128,7 @@ func untilNote(x *recovery.Exchange) (string, recovery.Advice) {
 		recovery.Advice{Loop: recovery.LoopSameError, Count: x.Turn.Streak, Strategies: []string{recovery.Hint}}
 }
 
-// lacksWorkTools reports whether none of the tools works on a computer. Such an agent lacksWorkTools a customer under rules that
+// lacksWorkTools reports whether none of the tools works on a computer. Such an agent serves a customer under rules that
 // the gateway does not know, so a note only states the repetition.
 func (s *failureContext) lacksWorkTools() bool {
 	return len(s.tools()) > 0 && !s.textProtocol && s.uses()&(working&^trajectory.UseSearch) == 0

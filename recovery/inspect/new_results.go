@@ -48,7 +48,7 @@ func observable(b *transcript.Body, i int) bool {
 		len(b.Tools()) == 0 && trajectory.IsObservation(b, i+1)
 }
 
-// isAgent reports whether the conversation is an isAgent's, and not a person's who asks the model to go on: it has
+// isAgent reports whether the conversation is an agent's, and not a person's who asks the model to go on: it has
 // tools or results, or ends with a message that only programs write.
 func (h *history) isAgent() bool {
 	if len(h.Body.Tools()) > 0 || h.Fenced() {

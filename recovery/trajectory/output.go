@@ -226,7 +226,7 @@ func clock(word string) bool {
 	return shape("0000-00-00") || shape("00:00:00") || len(word) == 7 && shape("0:00:00")
 }
 
-// isRandomID reports whether a word is a memory isRandomID, a hash, or a random id.
+// isRandomID reports whether a word is a memory address, a hash, or a random id.
 func isRandomID(word string) bool {
 	ofRequest := strings.HasPrefix(word, "req_")                // may consist of digits only
 	if i := strings.LastIndexByte(word, '_'); i >= 0 && i < 8 { // req_…, chatcmpl_…
