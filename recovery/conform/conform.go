@@ -22,13 +22,13 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 		return pair(b, e)
 	case recovery.MendReasoning:
 		if ed.Field == recovery.ReasoningFinished {
-			return e.LoseFinishedReasoning()
+			return e.DropFinishedReasoning()
 		}
-		return e.LoseReasoning(indexes(ed.Field))
+		return e.DropReasoning(indexes(ed.Field))
 	case recovery.MendOwn:
-		return e.LoseOwn()
+		return e.DropOwnIDs()
 	case recovery.MendItemIDs:
-		return e.LoseIDs()
+		return e.DropIDs()
 	case recovery.MendCallIDs:
 		return shortIDs(b, e)
 	case recovery.MendSignatures:
@@ -68,11 +68,11 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 	case recovery.MendMissing:
 		return e.CompleteTools()
 	case recovery.MendNested:
-		return recovery.NestedLabel(ed.Field) && e.LoseNested(ed.Field)
+		return recovery.NestedLabel(ed.Field) && e.DropNested(ed.Field)
 	case recovery.MendNames:
 		return renameTools(b, e)
 	case recovery.MendNoTools:
-		return e.LoseToolOptions()
+		return e.DropToolOptions()
 	case recovery.MendThinking:
 		if v, ok := b.Field("enable_thinking"); ok && string(v) == "false" || b.Format() != transcript.Chat || b.Streaming() {
 			return false
@@ -86,7 +86,7 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 		return each(b, "", func(m transcript.Message) bool { return e.DropMedia(m.Index, "this model does not take it") })
 	case recovery.MendField:
 		if ed.Field == "id" && b.PairsAnywhere() {
-			return e.LoseIDs() // but where an element is nothing without it
+			return e.DropIDs() // but where an element is nothing without it
 		}
 		return each(b, "", func(m transcript.Message) bool {
 			if raw, ok := m.Field(ed.Field); ok && (recovery.MessageLabel(ed.Field) || saysNothing(ed.Field, raw)) {

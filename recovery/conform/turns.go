@@ -72,7 +72,7 @@ func fill(b *transcript.Body, e *transcript.Edit) bool {
 	changed := false
 	list := b.Messages()
 	for i, m := range list {
-		if e.LoseEmptyTexts(i) {
+		if e.DropEmptyTexts(i) {
 			changed = true
 			continue
 		}

@@ -82,7 +82,7 @@ func (f *Fitter) Close(ctx context.Context) error { return f.memory.close(ctx) }
 
 // on reports whether there is a conversation to fit.
 func (f *Fitter) on(x *recovery.Exchange) bool {
-	return f.config().Enabled && x.Body != nil && (len(x.Body.Messages()) > 1 || len(x.Body.Messages()) == 1 && x.Body.Outside() != "")
+	return f.config().Enabled && x.Body != nil && (len(x.Body.Messages()) > 1 || len(x.Body.Messages()) == 1 && x.Body.Instructions() != "")
 }
 
 // side reports whether the request is the client's own, for a title, a summary

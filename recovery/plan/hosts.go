@@ -37,7 +37,7 @@ func hostsIn(b *transcript.Body) hosts {
 			}
 		}
 	}
-	add(b.Outside())
+	add(b.Instructions())
 	read := 0
 	for i, m := range b.Messages() {
 		if size := m.End - m.Start; m.Role == transcript.RoleTool || size > maxMessage || read > 1<<20 || bytes.IndexByte(m.Raw(), '.') < 0 ||

@@ -86,7 +86,7 @@ func SideOf(b *transcript.Body) Side {
 		return SideTitle
 	}
 	list := b.Messages()
-	if outside := []byte(b.Outside()); len(outside) > 0 {
+	if outside := []byte(b.Instructions()); len(outside) > 0 {
 		switch system := bytes.ToLower(outside[:min(systemHead, len(outside))]); {
 		case contains(system, titles):
 			return SideTitle

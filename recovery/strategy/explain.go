@@ -27,7 +27,7 @@ func (Explain) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Act
 		status < 400 || status >= 500 || b.N() != 1 || b.ResponseFormat() || len(b.Tools()) == 0 || !answered(b) {
 		return recovery.Action{}, false
 	}
-	if _, begun := b.Begun(); begun {
+	if _, begun := b.Prefill(); begun {
 		return recovery.Action{}, false // the client has begun the answer: an explanation would not fit behind that
 	}
 	i := s.Current(f)

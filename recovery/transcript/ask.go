@@ -2,18 +2,18 @@ package transcript
 
 import "strconv"
 
-// Question is a request of the gateway's own to a model: one message of the user,
-// and no stream.
+// Question is a request that the gateway itself sends to a model: one user's message,
+// without streaming.
 type Question struct {
 	Model  string
 	System string // instructions; empty for none
 	User   string
-	// Limit names the field that bounds the output to MaxOutput tokens; empty, or 0, for none.
+	// Limit names the field that limits the output to MaxOutput tokens; "" or 0 for no limit.
 	Limit     string
 	MaxOutput int
-	// Temperature is that of sampling; nil leaves it to the server.
+	// Temperature is the sampling temperature; nil for the server's default.
 	Temperature *float64
-	// Effort is how much a model that reasons may think; empty leaves it to the server.
+	// Effort is the reasoning effort; empty for the server's default.
 	Effort string
 	// Schema is a JSON schema that the answer must follow, called Name; nil for plain text.
 	Schema []byte
@@ -33,7 +33,7 @@ func (f Format) Ask(q Question) []byte {
 	return f.reader().ask(out, q)
 }
 
-// appendForm appends a schema's name and the schema, as both formats want them.
+// appendForm appends a schema's name and the schema, as Chat Completions and the Responses API spell them.
 func appendForm(out []byte, q Question) []byte {
 	out = append(append(out, `"name":`...), String(q.Name)...)
 	return append(append(out, `,"schema":`...), q.Schema...)

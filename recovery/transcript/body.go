@@ -8,19 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// Limits bounds what Parse accepts. What is not positive has its default.
+// Limits limits what Parse accepts. A value of 0 or less means the default.
 type Limits struct {
-	Depth    int // deepest nesting
-	Messages int // of the history
-	Calls    int // in all messages together
-	Tools    int // that the request offers
-	Values   int // JSON values of the whole body, about
+	Depth    int // levels of nesting
+	Messages int // elements of the history
+	Calls    int // tool calls in all messages together
+	Tools    int // tools that the request offers
+	Values   int // JSON values in the whole body, approximately
 }
 
-// The limits when Limits names none. Depth: real requests stay below 20; some
-// JSON libraries die of 10,000. Values: what mends a body works for each of them;
-// so many messages and calls have a quarter as many. The others are ten times what the
-// longest sessions have, and what the strictest provider takes (OpenAI: 2,048
+// The default limits. Depth: real requests stay below 20; some JSON libraries crash at
+// 10,000. Values: the repair of a body costs time for each of them; a body with the
+// allowed number of messages and calls has a quarter as many. The others are ten times
+// what the longest sessions have, and what the strictest provider accepts (OpenAI: 2,048
 // messages, 128 tools).
 const (
 	DefaultDepth    = 512
@@ -30,7 +30,7 @@ const (
 	DefaultValues   = 1_000_000
 )
 
-// maxFields bounds a body's own fields. Formats have about 40.
+// maxFields limits the top-level fields of a body. Formats have about 40.
 const maxFields = 1_000
 
 // Body is a request body and an index of it. It is immutable and safe for
@@ -44,25 +44,25 @@ type Body struct {
 	names    map[string]int // of all fields, once there are more than fewFields
 	escaped  bool           // a field's name has escapes
 	elements []element
-	splits   []split // of the messages of which several elements were made
+	splits   []split // the messages whose blocks are elements of their own
 
 	model     string
 	streaming bool
 	usage     bool
 	n         int
 	called    int // calls in all messages
-	offered   int // elements of the list of tools
+	offered   int // tools in the list of tools
 
 	settingsOnce sync.Once
 	set          settings
 	messagesOnce sync.Once
 	messages     []Message
-	calls        []atomic.Pointer[[]ToolCall] // of the messages, nil until they are asked for
+	calls        []atomic.Pointer[[]ToolCall] // by message; nil until ToolCalls reads them
 	toolsOnce    sync.Once
 	tools        []Tool
 }
 
-// fewFields is the number of fields up to which a body has no map of them: nearly all have fewer.
+// fewFields is the number of fields above which a body has a map of them. Nearly all bodies have fewer.
 const fewFields = 20
 
 // field is a top-level field; the offsets of the key include its quotes.
@@ -71,13 +71,13 @@ type field struct{ key, keyEnd, val, valEnd int32 }
 // element is a member of the history, with the values of its indexed fields.
 type element struct {
 	start, end int32
-	keys       [keyCount]struct{ start, end int32 } // empty where there is no such field
-	kind       uint8                                // what it is, as its format counts; in usualKinds
-	wire       int32                                // its place in the list
-	split      int32                                // which of the splits it is a part of, counted from 1; 0: it is whole
+	keys       [keyCount]struct{ start, end int32 } // empty if there is no such field
+	kind       uint8                                // its kind: in the Messages API wholeMessage and so on, in the Responses API an index of usualKinds
+	wire       int32                                // its index in the list on the wire
+	split      int32                                // the split that it is a block of, counted from 1; 0 for a whole message
 }
 
-// checked is the limits with their defaults.
+// checked returns the limits with the defaults filled in.
 func (l Limits) checked() Limits {
 	for _, v := range [...]struct {
 		limit *int
@@ -91,18 +91,18 @@ func (l Limits) checked() Limits {
 }
 
 // Parse validates and indexes a request body in one pass. The error is an
-// *Error. raw is kept, not copied: it must not change any more.
+// *Error. The Body refers to raw without a copy: the caller must not change it afterwards.
 func Parse(raw []byte, f Format, lim Limits) (*Body, error) { return new(parsing).parse(raw, f, lim) }
 
-// parsing is one pass over a body. Where the body's beginning is known, the
-// pass goes on behind it.
+// parsing is one pass over a body. If a Parser knows the body's beginning, the
+// pass starts behind it.
 type parsing struct {
-	known  *beginning          // nil: nothing is known
-	behind func(from int) bool // whether what is behind the history is known, too
-	same   bool                // it was
+	known  *beginning          // nil: no beginning is known
+	behind func(from int) bool // reports whether the bytes behind the history, at from, are known too
+	same   bool                // what behind returned
 
 	listAt, behindList int // where the field with the history begins, and where its value ends
-	inList, values     int // values up to the end of the history, and of the whole body
+	inList, values     int // the number of values up to the end of the history, and in the whole body
 }
 
 func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
@@ -129,10 +129,10 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	}
 	for !t.same && w.next() {
 		if string(w.name) == list && w.val < len(raw) && raw[w.val] == '[' {
-			w.to(b.indexElements(s.walk(w.val, w.depth), keys))
+			w.endAt(b.indexElements(s.walk(w.val, w.depth), keys))
 			t.listAt, t.behindList, t.inList = w.key, w.valEnd, s.values
 		} else if string(w.name) == offer && w.val < len(raw) && raw[w.val] == '[' {
-			w.to(b.countTools(s.walk(w.val, w.depth)))
+			w.endAt(b.countTools(s.walk(w.val, w.depth)))
 		} else {
 			w.skip()
 		}
@@ -161,7 +161,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	return b, nil
 }
 
-// resume takes over what is known, and reads the rest of the history.
+// resume copies the known beginning into b and indexes the rest of the history.
 func (t *parsing) resume(b *Body, w *walker, keys []indexed) {
 	for _, f := range t.known.fields[:len(t.known.fields)-1] {
 		b.add(f)
@@ -171,7 +171,7 @@ func (t *parsing) resume(b *Body, w *walker, keys []indexed) {
 	w.began, w.key, w.keyEnd, w.val = true, int(list.key), int(list.keyEnd), int(list.val)
 	elements := w.s.walk(w.val, w.depth)
 	elements.began, elements.i = true, t.known.end
-	if w.to(b.indexElements(elements, keys)); w.s.err != nil {
+	if w.endAt(b.indexElements(elements, keys)); w.s.err != nil {
 		return
 	}
 	list.valEnd = int32(w.valEnd)
@@ -193,8 +193,8 @@ func clip(name []byte) string {
 	return string(name)
 }
 
-// indexElements scans the rest of an array and records its elements behind
-// those that there are already, which belong to others too.
+// indexElements scans the rest of an array and appends its elements to b.elements. The
+// elements already there may be shared with other bodies and do not change.
 func (b *Body) indexElements(w walker, keys []indexed) int {
 	s, known := w.s, len(b.elements)
 	layout := b.format.layout()
@@ -209,7 +209,7 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 		if len(b.elements) == b.limits.Messages {
 			return s.fail(CodeTooMany, w.val, "the history has more than %d messages (limits.messages)", b.limits.Messages)
 		}
-		if n := len(b.elements); n == cap(b.elements) { // others stay with those that were known
+		if n := len(b.elements); n == cap(b.elements) { // other bodies keep the known elements
 			more := min(roomForTurn+n-known, b.limits.Messages-n)
 			b.elements = append(make([]element, 0, n+more), b.elements...)
 		}
@@ -226,7 +226,7 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 				}
 			}
 			if k == keyCalls && !layout.items && m.val < len(s.data) && s.data[m.val] == '[' {
-				m.to(b.countCalls(s.walk(m.val, m.depth), field))
+				m.endAt(b.countCalls(s.walk(m.val, m.depth), field))
 			} else {
 				m.skip()
 			}
@@ -237,7 +237,7 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 				e.kind = usualKind(m.value())
 			}
 		}
-		if w.to(m.i); s.err != nil {
+		if w.endAt(m.i); s.err != nil {
 			return -1
 		}
 		e.end = int32(w.valEnd)
@@ -251,7 +251,7 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 	return w.i
 }
 
-// countCalls scans the calls of a message, and counts them.
+// countCalls validates the calls of a message and counts them.
 func (b *Body) countCalls(w walker, field string) int {
 	for w.next() {
 		if w.val >= len(w.s.data) || w.s.data[w.val] != '{' {
@@ -268,7 +268,7 @@ func (b *Body) countCalls(w walker, field string) int {
 	return w.i
 }
 
-// countTools scans the list of tools, and counts them.
+// countTools validates the list of tools and counts them.
 func (b *Body) countTools(w walker) int {
 	b.offered = 0
 	for w.next() {
@@ -283,10 +283,10 @@ func (b *Body) countTools(w walker) int {
 	return w.i
 }
 
-// roomForTurn is for how many elements there is room beyond those that were known.
+// roomForTurn is the number of elements for which indexElements reserves room beyond the known ones.
 const roomForTurn = 4
 
-// add records a field; it returns false if there is one of that name.
+// add records a field; it returns false if the body already has one of that name.
 func (b *Body) add(f field) bool {
 	name := b.name(&f)
 	if b.find(string(name)) != nil {
@@ -306,7 +306,7 @@ func (b *Body) add(f field) bool {
 	return true
 }
 
-// name is a field's name without its quotes and escapes.
+// name returns a field's name without quotes and escapes.
 func (b *Body) name(f *field) []byte { return nameIn(b.raw[f.key:f.keyEnd]) }
 
 func (b *Body) find(name string) *field {
@@ -325,17 +325,17 @@ func (b *Body) find(name string) *field {
 	return nil
 }
 
-// Raw is the body's bytes, as they were given. They must not be changed.
+// Raw returns the bytes that were parsed. The caller must not change them.
 func (b *Body) Raw() []byte { return b.raw }
 
-// Parts is how many messages, calls and tools the body has. Each takes memory
+// Parts returns the number of messages, calls and tools. Each takes memory
 // beyond its bytes.
 func (b *Body) Parts() int { return len(b.elements) + b.called + b.offered }
 
-// Format is the format that the body was parsed as.
+// Format returns the format that the body was parsed as.
 func (b *Body) Format() Format { return b.format }
 
-// Field is the value of a top-level field, as it stands in the body.
+// Field returns the raw value of a top-level field.
 func (b *Body) Field(name string) (raw []byte, ok bool) {
 	f := b.find(name)
 	if f == nil {
@@ -355,20 +355,20 @@ func (b *Body) Fields(yield func(name string, raw []byte) bool) {
 	}
 }
 
-// Model is the model that the client asks for, or "".
+// Model returns the model that the client asks for, or "".
 func (b *Body) Model() string { return b.model }
 
 // Streaming reports whether the client asks for a stream.
 func (b *Body) Streaming() bool { return b.streaming }
 
-// N is the number of answers asked for, 1 by default.
+// N returns the number of answers that the client asks for, 1 by default.
 func (b *Body) N() int { return b.n }
 
 // IncludeUsage reports whether the client asks for usage in the stream.
 func (b *Body) IncludeUsage() bool { return b.usage }
 
-// OutputLimit is the limit of output tokens that the client set, and the field
-// that sets it. Where several do, the newer field counts.
+// OutputLimit returns the limit of output tokens that the client set, and the field
+// that sets it. If several do, the newer field counts.
 func (b *Body) OutputLimit() (field string, n int, ok bool) {
 	for _, name := range b.format.layout().limits {
 		if raw, found := b.Field(name); found && !isNull(raw) {
@@ -380,7 +380,7 @@ func (b *Body) OutputLimit() (field string, n int, ok bool) {
 	return "", 0, false
 }
 
-// OutputField is the field that limits the output: the one that the client set,
+// OutputField returns the field that limits the output: the one that the client set,
 // else the one that most servers know.
 func (b *Body) OutputField() string {
 	if field, _, ok := b.OutputLimit(); ok {
@@ -390,7 +390,7 @@ func (b *Body) OutputField() string {
 	return names[len(names)-1]
 }
 
-// OutputFields are the fields of the format that limit the output, newest first.
+// OutputFields returns the fields of the format that limit the output, newest first.
 func (f Format) OutputFields() []string { return f.layout().limits }
 
 // ResponseFormat reports whether the request demands structured output.
@@ -406,17 +406,17 @@ func (b *Body) Logprobs() bool { return b.settings().logprobs }
 func (b *Body) Audio() bool { return b.settings().audio }
 
 // Reasoning reports whether the request asks the model to reason, in any of
-// the ways that providers have for it. False does not mean that it will not.
+// the providers' spellings. A model may reason without being asked.
 func (b *Body) Reasoning() bool { return b.settings().reasoning }
 
-// ServiceTier is the tier that the request asks for, or "".
+// ServiceTier returns the tier that the request asks for, or "".
 func (b *Body) ServiceTier() string {
 	raw, _ := b.Field("service_tier")
 	return text(raw)
 }
 
-// CacheKey is the key under which the client wants its prompt cached, or, in the Messages
-// API, whom it names as its user; or "". Some clients put their session id there.
+// CacheKey returns the client's key for prompt caching, or, in the Messages API, the user
+// id in its metadata; or "". Some clients put their session id there.
 func (b *Body) CacheKey() string {
 	if b.format == Messages {
 		metadata, _ := b.Field("metadata")
@@ -426,21 +426,20 @@ func (b *Body) CacheKey() string {
 	return text(raw)
 }
 
-// EstimateTokens is an estimate of the prompt's tokens: a quarter of the body's
-// bytes. English text and code in JSON rarely exceed it; other scripts may,
-// and inline images are far below. It is for budgets and routing, never a
-// reason to rewrite a request.
+// EstimateTokens estimates the prompt's tokens as a quarter of the body's bytes.
+// English text and code in JSON rarely have more tokens; other scripts may, and inline
+// images have far fewer. Use it for budgets and routing, never to decide on rewriting
+// a request.
 func (b *Body) EstimateTokens() int { return (len(b.raw) + 3) / 4 }
 
 // HasImages reports whether the history has images. It searches the bytes for
-// the mark of an image part, so a call argument that is an object with such a
-// field would count too.
+// the type name of an image part, so a call argument that contains it counts too.
 func (b *Body) HasImages() bool {
 	f := b.find(b.format.layout().list)
 	return f != nil && bytes.Contains(b.raw[f.val:f.valEnd], []byte(b.format.layout().imageMark))
 }
 
-// integer reads an integral JSON number; huge ones become the largest int32.
+// integer reads an integral JSON number, clamped to the range of int32.
 func integer(raw []byte) (int, bool) {
 	if len(raw) == 0 || raw[0] != '-' && raw[0]-'0' > 9 {
 		return 0, false

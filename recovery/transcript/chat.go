@@ -50,7 +50,7 @@ func (chat) check(b *Body) *Error {
 
 func (chat) entry(b *Body, i int) entry {
 	role := roleOf(b.key(i, keyRole))
-	if role == "function" { // the older way to answer a call
+	if role == "function" { // the deprecated form of a result
 		role = RoleTool
 	}
 	return entry{
@@ -72,13 +72,13 @@ func (chat) part(raw []byte) (p part) {
 	default:
 		p.kind = partMedia
 	}
-	p.payload, _ = member(raw, string(p.wire)) // a part has it under the name of its type
+	p.payload, _ = member(raw, string(p.wire)) // the field is named like the type
 	return p
 }
 
-// Reasoning that is passed back, as DeepSeek, OpenRouter and LiteLLM send it, a refusal,
-// signatures as Gemini puts them on calls, cache marks as Anthropic and OpenRouter have them.
-// Signatures and sealed reasoning are no words: what they stand for is not known here.
+// asides yields reasoning that the client sends back, as DeepSeek, OpenRouter and LiteLLM
+// spell it, a refusal, signatures that Gemini puts on calls, and cache marks of Anthropic
+// and OpenRouter. Signatures and sealed reasoning do not count as words: they are opaque.
 func (chat) asides(b *Body, i int, yield func(aside) bool) bool {
 	for name, v := range fieldsOf(b.element(i)) {
 		a := aside{raw: v}
@@ -108,7 +108,7 @@ func (chat) asides(b *Body, i int, yield func(aside) bool) bool {
 	return true
 }
 
-// ReasoningField reports whether a field of a chat message holds its reasoning, in the spelling of a provider.
+// ReasoningField reports whether a field of a chat message holds reasoning, in the spelling of any provider.
 func ReasoningField[S ~string | ~[]byte](name S) bool {
 	switch string(name) {
 	case "reasoning_content", "reasoning_details", "reasoning", "reasoning_opaque", "thinking", "thinking_blocks":
@@ -156,7 +156,7 @@ func (chat) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
 	if !ok {
 		if call := b.key(i, keyCall); isObject(call) {
 			s = scanner{data: call, limit: math.MaxInt, known: true}
-			var f callee // the older way: one call without id
+			var f callee // the deprecated form: one call without an id
 			f.read(walker{s: &s}, "arguments")
 			calls = append(calls, b.callOf(f, nil))
 		}
@@ -164,14 +164,14 @@ func (chat) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
 	}
 	for w.next() {
 		var c ToolCall
-		w.to(b.call(&c, s.walk(w.val, w.depth)))
+		w.endAt(b.call(&c, s.walk(w.val, w.depth)))
 		calls = append(calls, c)
 	}
 	return calls
 }
 
-// call reads a call, and returns the offset behind it. Where it is of a function,
-// nothing else counts.
+// call reads a call and returns the offset behind it. A "function" field takes
+// precedence over "custom".
 func (b *Body) call(c *ToolCall, w walker) int {
 	var function, custom callee
 	var id []byte
@@ -181,9 +181,9 @@ func (b *Body) call(c *ToolCall, w walker) int {
 			w.skip()
 			id = w.value()
 		case "function":
-			w.to(function.read(w, "arguments"))
+			w.endAt(function.read(w, "arguments"))
 		case "custom":
-			w.to(custom.read(w, "input"))
+			w.endAt(custom.read(w, "input"))
 		default:
 			w.skip()
 		}
@@ -195,13 +195,13 @@ func (b *Body) call(c *ToolCall, w walker) int {
 	return w.i
 }
 
-// callee is what is called, and with what, as it stands in the body.
+// callee is the raw name and arguments of a call.
 type callee struct {
 	there           bool
 	name, arguments []byte
 }
 
-// read reads the current value of w, with the arguments in the field of that
+// read reads the current value of w, whose arguments are in the field of that
 // name, and returns the offset behind it.
 func (f *callee) read(w walker, arguments string) int {
 	*f = callee{there: true}
@@ -221,11 +221,11 @@ func (f *callee) read(w walker, arguments string) int {
 	return in.i
 }
 
-// shortTexts is up to how many bytes the texts of a call are read together.
+// shortTexts limits the size of a call's texts that callOf decodes into one string, in bytes.
 const shortTexts = 512
 
-// callOf is the call of f with an id (nil: without). Its texts are one string,
-// unless they are long.
+// callOf returns the call of f with an id (nil: without). Short texts share one
+// string, which saves allocations.
 func (b *Body) callOf(f callee, id []byte) (c ToolCall) {
 	if f.arguments != nil {
 		c.Arguments, c.Span = clipped(f.arguments), b.span(f.arguments)
@@ -290,13 +290,13 @@ func (chat) reasons(b *Body) bool {
 	return false
 }
 
-// choiceIn reads a choice of tools, whose details stand in an object named like the
-// choice's type, or beside the type.
+// choiceIn reads a tool_choice. Its details are in an object named like its type, or
+// beside the type.
 func choiceIn(raw []byte) ToolChoice {
 	switch text(raw) {
 	case "none":
 		return ToolChoice{Choice: ChoiceNone}
-	case "required", "any": // "any" is Mistral's word
+	case "required", "any": // "any" is Mistral's spelling
 		return ToolChoice{Choice: ChoiceRequired}
 	}
 	if !isObject(raw) {

@@ -9,7 +9,7 @@ func (chat) tools(whole, list []byte) (tools []Tool) {
 	for w.next() {
 		var t Tool
 		if s.data[w.val] == '{' {
-			w.to(t.read(whole, s.walk(w.val, w.depth)))
+			w.endAt(t.read(whole, s.walk(w.val, w.depth)))
 		} else {
 			w.skip()
 		}
@@ -19,8 +19,8 @@ func (chat) tools(whole, list []byte) (tools []Tool) {
 	return tools
 }
 
-// read reads a tool in one pass, unless it is of a rare type, and returns the offset
-// behind it. Its spans are offsets in whole.
+// read reads a tool and returns the offset behind it, in one pass unless the type is
+// rare. The tool's spans are offsets in whole.
 func (t *Tool) read(whole []byte, w walker) int {
 	var own, function definition // its own fields, and those of its function
 	var kind []byte
@@ -29,7 +29,7 @@ func (t *Tool) read(whole []byte, w walker) int {
 		switch string(w.name) {
 		case "function":
 			function, nested = definition{}, true
-			w.to(function.read(w))
+			w.endAt(function.read(w))
 		case "type":
 			w.skip()
 			kind = w.value()
@@ -39,9 +39,9 @@ func (t *Tool) read(whole []byte, w walker) int {
 		}
 	}
 	if nested {
-		own = function // also where some clients leave the type out
+		own = function // also without a type, which some clients leave out
 	}
-	if string(kind) == `"function"` { // as nearly all are
+	if string(kind) == `"function"` { // the usual case, without an allocation
 		t.Type = KindFunction
 	} else if t.Type = text(kind); t.Type != KindFunction {
 		if inner, _ := member(w.s.data[start:w.i], t.Type); isObject(inner) { // {"type":"custom","custom":{…}}
@@ -55,11 +55,11 @@ func (t *Tool) read(whole []byte, w walker) int {
 	return w.i
 }
 
-// definition is what says of a tool what it is, as it stands in the body. Of
-// fields that occur twice the last counts.
+// definition is the raw fields that define a tool. If a field occurs twice, the last
+// counts.
 type definition struct{ name, description, parameters, strict []byte }
 
-// read reads the current value of w, and returns the offset behind it.
+// read reads the current value of w and returns the offset behind it.
 func (d *definition) read(w walker) int {
 	if w.s.data[w.val] != '{' {
 		w.skip()

@@ -6,12 +6,12 @@
 // itself depends on. What it returns is an index over the client's bytes, not
 // a decoded copy: unknown fields, key order, number spelling and whitespace
 // stay what they are. An Edit collects changes and writes them in one splicing
-// pass; every byte that it was not told to change is copied.
+// pass; it copies every byte outside the changes.
 //
 // The names of a wire format's fields live in that format's reader (chat.go,
-// responses.go and the files beside them) and nowhere else. Where a format tells a
-// turn of the model in several elements, they are one Message. State says what a
-// request leaves to the memory of its account, and so what may be done with it.
+// responses.go and the files beside them) and nowhere else. Where a format splits a
+// turn of the model into several elements, they are one Message. State says how much a
+// request depends on what its account has stored, and so which recoveries may touch it.
 //
 // Bytes that are not valid UTF-8 pass unchanged: the upstream decides on them.
 // Which edits make sense, whether a history is well formed, and how many

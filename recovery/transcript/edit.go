@@ -6,31 +6,31 @@ import (
 )
 
 // Edit collects changes to a body. Nothing happens before Apply, and the body
-// itself never changes. Changes see those made before them; the indices of
-// messages are always those of the body. The first impossible change is
-// remembered and returned by Apply. Bytes that are handed in must not change
+// itself never changes. A change applies on top of earlier ones; the indexes of
+// messages are always those of the body. Apply returns the first impossible
+// change as its error. The caller must not change the bytes it passes in
 // until then. Not safe for concurrent use.
 type Edit struct {
 	body    *Body
 	fields  []change
-	history map[int]*elementEdit // by the element
+	history map[int]*elementEdit // by element index
 	tail    [][]byte             // appended messages
-	splices []Splice             // given by position
+	splices []Splice             // from Replace
 	note    note
-	// The content of the last message with a note in it, and where that stands.
+	// The content of the last message with the note added, and its position.
 	inside   [][]byte
 	insideAt Span
-	model    []byte // the new model, while that is all there is
+	model    []byte // the new model, as long as it is the only change
 	err      error
 }
 
-// elementEdit is what happens to one element of the history.
+// elementEdit is the changes to one element of the history.
 type elementEdit struct {
-	before  [][]byte // inserted in front of it
-	behind  [][]byte
+	before  [][]byte // elements inserted before it
+	behind  [][]byte // elements inserted behind it
 	removed bool
-	whole   []byte   // what takes its place
-	fields  []change // to its fields, or to those of whole
+	whole   []byte   // its replacement
+	fields  []change // changes to its fields, or to those of whole
 }
 
 func (h *elementEdit) remove()            { h.removed, h.whole, h.fields = true, nil, nil }
@@ -57,15 +57,15 @@ const (
 	changeRename
 )
 
-// Edit begins an edit.
+// Edit returns an edit without changes.
 func (b *Body) Edit() *Edit { return &Edit{body: b} }
 
-// Changed reports whether any change was asked for.
+// Changed reports whether the edit has any changes.
 func (e *Edit) Changed() bool {
 	return e.model != nil || len(e.fields)+len(e.history)+len(e.tail)+len(e.splices)+len(e.inside) > 0
 }
 
-// Set gives a top-level field a value: in its place if the field exists, else
+// Set sets a top-level field: in its place if the field exists, else
 // as the last field. raw is one JSON value.
 func (e *Edit) Set(field string, raw []byte) *Edit {
 	if e.accept(raw, "field "+field) {
@@ -74,7 +74,7 @@ func (e *Edit) Set(field string, raw []byte) *Edit {
 	return e
 }
 
-// SetModel sets the model. Where nothing else changes this costs one copy.
+// SetModel sets the model. As the only change, this costs one copy of the body.
 func (e *Edit) SetModel(name string) *Edit {
 	if !e.Changed() {
 		e.model = String(name)
@@ -84,21 +84,20 @@ func (e *Edit) SetModel(name string) *Edit {
 	return e
 }
 
-// Delete removes a top-level field, with its comma. A field that does not
-// exist is fine.
+// Delete removes a top-level field, with its comma, if it exists.
 func (e *Edit) Delete(field string) *Edit {
 	e.change(change{kind: changeDelete, name: field})
 	return e
 }
 
-// Rename changes the name of a top-level field; its value and place stay. A
-// field that does not exist is fine; a new name that is taken is an error.
+// Rename changes the name of a top-level field, if it exists; its value and place
+// stay. If the new name is taken, the edit fails.
 func (e *Edit) Rename(from, to string) *Edit {
 	e.change(change{kind: changeRename, name: from, to: to})
 	return e
 }
 
-// SetRole gives every message of one role another one.
+// SetRole changes the role of all messages with the role from.
 func (e *Edit) SetRole(from, to string) *Edit {
 	for i, m := range e.body.Messages() {
 		if m.Role == from {
@@ -119,8 +118,8 @@ func (e *Edit) AppendMessage(raw []byte) *Edit {
 	return e
 }
 
-// InsertMessage adds a message before message i, after those that were
-// inserted there before.
+// InsertMessage adds a message before message i, after messages that were
+// inserted there earlier.
 func (e *Edit) InsertMessage(i int, raw []byte) *Edit {
 	if e.accept(raw, "inserted message") {
 		if m, ok := e.at(i); ok {
@@ -131,7 +130,7 @@ func (e *Edit) InsertMessage(i int, raw []byte) *Edit {
 	return e
 }
 
-// ReplaceMessage puts another message in the place of message i.
+// ReplaceMessage replaces message i.
 func (e *Edit) ReplaceMessage(i int, raw []byte) *Edit {
 	if e.accept(raw, "replaced message") {
 		if m, ok := e.at(i); ok {
@@ -147,8 +146,8 @@ func (e *Edit) RemoveMessage(i int) *Edit {
 	return e
 }
 
-// SetMessageField is Set for a field of message i, or of what replaced it; of several
-// elements, the first.
+// SetMessageField is Set for a field of message i or of its replacement; if the message
+// has several elements, for the first.
 func (e *Edit) SetMessageField(i int, field string, raw []byte) *Edit {
 	if e.accept(raw, "message field "+field) {
 		if m, ok := e.at(i); ok {
@@ -158,15 +157,14 @@ func (e *Edit) SetMessageField(i int, field string, raw []byte) *Edit {
 	return e
 }
 
-// DeleteMessageField is Delete for a field of message i, or of what replaced it.
+// DeleteMessageField is Delete for a field of message i or of its replacement.
 func (e *Edit) DeleteMessageField(i int, field string) *Edit {
 	e.each(i, func(n int) { e.element(n).unset(field) })
 	return e
 }
 
-// Replace puts a JSON value in the place of another, given by where it stands
-// in the body, such as a call's arguments. It must not touch what another
-// change touches.
+// Replace replaces the JSON value at a position in the body, such as a call's
+// arguments. The position must not overlap another change.
 func (e *Edit) Replace(at Span, raw []byte) *Edit {
 	if at.Start < 0 || at.End < at.Start || at.End > len(e.body.raw) {
 		e.fail("no bytes %d to %d in this body", at.Start, at.End)
@@ -177,10 +175,10 @@ func (e *Edit) Replace(at Span, raw []byte) *Edit {
 	return e
 }
 
-// Apply writes the edited body and validates it as Parse does. Without any
+// Apply returns the edited body and validates it as Parse does. Without any
 // effective change it returns the body's own bytes. An error means that the
-// edit is impossible or would make an invalid body; then the original should
-// be used.
+// edit is impossible or the result invalid; the caller should then use the
+// original.
 func (e *Edit) Apply() ([]byte, error) {
 	if raw, ok := e.onlyModel(); ok {
 		return raw, nil
@@ -192,7 +190,7 @@ func (e *Edit) Apply() ([]byte, error) {
 	return b.raw, nil
 }
 
-// Body is Apply for those who go on reading: the edited body, parsed.
+// Body is Apply, but returns the edited body parsed.
 func (e *Edit) Body() (*Body, error) {
 	raw, ok := e.onlyModel()
 	if !ok {
@@ -215,7 +213,7 @@ func (e *Edit) Body() (*Body, error) {
 	return b, nil
 }
 
-// onlyModel is the fast path: a string for a string cannot break anything.
+// onlyModel is the fast path of SetModel: a string in the place of a string needs no validation.
 func (e *Edit) onlyModel() ([]byte, bool) {
 	if e.model == nil || e.err != nil {
 		return nil, false
@@ -249,7 +247,7 @@ func (e *Edit) fail(format string, args ...any) {
 	}
 }
 
-// accept checks a value that was handed in: balanced on its own, it cannot
+// accept validates a value from the caller: a complete JSON value cannot
 // change the structure around it.
 func (e *Edit) accept(raw []byte, what string) bool {
 	if err := Valid(raw, e.body.limits.Depth); err != nil {
@@ -259,7 +257,7 @@ func (e *Edit) accept(raw []byte, what string) bool {
 	return true
 }
 
-// at is message i; where there is none, the edit fails.
+// at returns message i; if there is none, the edit fails.
 func (e *Edit) at(i int) (m Message, ok bool) {
 	list := e.body.Messages()
 	if i < 0 || i >= len(list) {
@@ -278,7 +276,7 @@ func (e *Edit) each(i int, do func(n int)) {
 	}
 }
 
-// element is the edit of an element.
+// element returns the changes to element n, for more to be added.
 func (e *Edit) element(n int) *elementEdit {
 	e.general()
 	if e.history == nil {
@@ -350,7 +348,8 @@ func (e *Edit) plan() ([]Splice, error) {
 	return emit(out, slots, len(b.elements), int(list.val)+1, false), nil
 }
 
-// planString makes a list of a history that is one string, the message of a user.
+// planString plans the changes to a history that is one string, a user's message: it becomes
+// a list if messages are added.
 func (e *Edit) planString(out []Splice, list *field) []Splice {
 	h := e.history[0]
 	if h == nil {
@@ -373,8 +372,8 @@ func (e *Edit) planString(out []Splice, list *field) []Splice {
 	return append(out, Splice{int(list.val), int(list.valEnd), said})
 }
 
-// plan puts the change of a whole element into its slot, and changes inside
-// of it into splices.
+// plan puts changes to the whole element into its slot, and changes inside
+// it into splices.
 func (h *elementEdit) plan(out []Splice, s *slot, raw []byte) ([]Splice, error) {
 	s.before = join(nil, h.before)
 	for _, raw := range h.behind {
@@ -382,7 +381,7 @@ func (h *elementEdit) plan(out []Splice, s *slot, raw []byte) ([]Splice, error) 
 	}
 	switch {
 	case h.removed && len(h.before) > 0:
-		s.raw, s.before = s.before[:len(s.before)-1], nil // without the last comma: takes the place
+		s.raw, s.before = s.before[:len(s.before)-1], nil // the inserted elements, without the last comma, take its place
 	case h.removed:
 		s.deleted = true
 	case h.whole != nil:

@@ -8,7 +8,7 @@ type Code string
 // The codes of errors.
 const (
 	CodeInvalidJSON  Code = "invalid_json"  // the bytes are not one JSON value
-	CodeDuplicateKey Code = "duplicate_key" // a top-level field occurs twice: readers would disagree on its value
+	CodeDuplicateKey Code = "duplicate_key" // a top-level field occurs twice: JSON readers disagree on which value counts
 	CodeTooDeep      Code = "too_deep"      // nested deeper than the limit
 	CodeTooLarge     Code = "too_large"     // 2 GiB or more
 	CodeTooMany      Code = "too_many"      // more messages, calls, tools or fields than the limits allow
@@ -16,11 +16,11 @@ const (
 	CodeWrongType    Code = "wrong_type"    // a field that the gateway needs has another type
 )
 
-// Error says what is wrong with a body, in words for the person who wrote the client.
+// Error describes what is wrong with a body, for the developer of the client.
 type Error struct {
 	Code    Code
 	Offset  int    // of the offending byte
-	Field   string // top-level field that the error is about, or ""
+	Field   string // the top-level field with the error, or ""
 	Message string // one sentence; holds no text of the body beyond one character or a field's name
 }
 

@@ -17,100 +17,100 @@ func (f Format) String() string {
 	return [...]string{"chat", "responses", "messages"}[f]
 }
 
-// The roles of messages, in neutral words. Readers map their format's items
-// onto these; another role of the wire is passed on as it is.
+// The roles of messages, the same for all formats. Readers map their format's items
+// to these; they pass any other role on unchanged.
 const (
 	RoleSystem    = "system"
 	RoleDeveloper = "developer"
 	RoleUser      = "user"
 	RoleAssistant = "assistant"
 	RoleTool      = "tool"
-	RoleOpaque    = "opaque" // nobody's words: a setting or a sealed history, which stays as it is
+	RoleOpaque    = "opaque" // a setting or a sealed history, which no speaker wrote and no edit changes
 )
 
 // key is a field of an element that is indexed.
 type key uint8
 
 const (
-	keyRole    key = iota // who speaks
-	keyContent            // what is said
-	keyCalls              // the calls it makes
-	keyCall               // the one call it makes, in an older form
-	keyCallID             // the call it answers
+	keyRole    key = iota
+	keyContent     // the content, or the output of a call
+	keyCalls       // the list of calls
+	keyCall        // a single call, in the deprecated form
+	keyCallID      // the id of the call that the element answers or makes
 	keyCount
 
-	keyKind = keyCall  // what the element is, in formats where that is not told by its role
-	keyID   = keyCalls // its id, in formats where a call is an element of its own
+	keyKind = keyCall  // the element's type, in formats with typed elements
+	keyID   = keyCalls // the element's id, in formats where a call is an element of its own
 )
 
-// indexed is a field of the history's elements that is indexed.
+// indexed maps the name of a field of the history's elements to its key.
 type indexed struct {
 	name string
 	key  key
 }
 
-// layout is what is fixed in a format.
+// layout is the fixed properties of a format.
 type layout struct {
 	list, offer string    // the fields with the history and with the tools
-	indexed     []indexed // the fields of the history's elements that are found while the body is validated
-	items       bool      // a turn of the model takes several elements: its reasoning, its words, each call
-	blocks      bool      // results of calls are blocks of a message of the user
-	anywhere    bool      // a result may stand anywhere behind its call
-	prefills    bool      // a last message of the model's is the beginning of its answer
+	indexed     []indexed // the fields of the history's elements that Parse indexes
+	items       bool      // a turn of the model consists of several elements: reasoning, text, each call
+	blocks      bool      // results of calls are blocks of a user's message
+	anywhere    bool      // a result may be anywhere behind its call
+	prefills    bool      // a last message by the model is a prefill: the beginning of its answer
 	limits      []string  // the fields that limit the output, newest first
-	imageMark   string    // what the bytes of a history with images contain
+	imageMark   string    // the type name of an image part, with its quotes
 }
 
-// settings is what the fields beside the history say, in neutral words.
+// settings is the meaning of the fields beside the history, the same for all formats.
 type settings struct {
 	state        State
 	conversation string // see Body.Conversation
 	continues    string // see Body.Continues
-	instructions []byte // what stands outside the history, a string or a list of texts; nil if nothing does
+	instructions []byte // the raw instructions outside the history, a string or a list of texts; nil if there are none
 	logprobs     bool
 	audio        bool
 	reasoning    bool
-	adds         bool   // tools may be called that stand in no list
-	form, schema []byte // what demands a form of the answer's text, and its schema
+	adds         bool   // the model may call tools that are in no list
+	form, schema []byte // the raw demand for a form of the answer's text, and its schema
 	contentForm  ContentForm
 }
 
-// entry is an element of the history in neutral words. What it refers to is the
-// body's bytes, with the capacity of the whole body.
+// entry is an element of the history in a form that all formats share. Its slices are
+// parts of the body, with the capacity of the whole body.
 type entry struct {
-	role         string // one of the Role constants, or what the wire says
-	content      []byte // what it says, nil if it says nothing
+	role         string // one of the Role constants, or the role on the wire
+	content      []byte // nil if there is none
 	contentField string
 	answers      []byte // the id of the call that it answers
 	answersField string
 	calls        bool   // it makes calls
 	reasoning    bool   // it is reasoning, in an element of its own
-	id           []byte // that the server gave it
-	bare         bool   // it is nothing without its id
-	tools        []byte // it adds these to what the request offers
+	id           []byte // the id that the server gave it
+	idOnly       bool   // it is meaningless without its id
+	tools        []byte // the list of tools that it adds to those of the request
 }
 
 // aside is a field of an element besides its content and its calls.
 type aside struct {
 	raw   []byte
-	words bool // a model reads it: the readable strings in it count
+	words bool // a model reads the strings in it
 	seal  bool // it is reasoning or a signature of it, which a provider may want back unchanged
 	mark  bool // it is a cache mark
 }
 
-// part is a part of a content in neutral words.
+// part is a part of a content in a form that all formats share.
 type part struct {
 	kind    partKind
 	wire    []byte // its type on the wire, without quotes
-	plain   bool   // its text stands in the field "text", as that of a part which the gateway writes
+	plain   bool   // its text is in the field "text", as in parts that the gateway writes
 	texts   [2][]byte
-	end     string // what is to be read behind the texts
-	payload []byte // what tells media apart from others of its type
+	end     string // text to append behind the texts: how a command ended
+	payload []byte // the raw value that distinguishes media of one type
 	mark    []byte // a cache mark
-	printed bool   // it is what a command printed
+	printed bool   // it is the output of a command
 }
 
-// typedPart reads what a part says of itself in two formats: its type, its text, its cache mark.
+// typedPart reads the fields that parts of two formats have in common: type, text, cache mark.
 func typedPart(raw []byte) (p part) {
 	for name, v := range fieldsOf(raw) {
 		switch string(name) {
@@ -130,7 +130,7 @@ func typedPart(raw []byte) (p part) {
 	return p
 }
 
-// partKind is what a part is.
+// partKind is the kind of a part.
 type partKind uint8
 
 const (
@@ -138,12 +138,12 @@ const (
 	partText
 	partReasoning
 	partMedia
-	partKept // what is none of these, and stays whatever becomes of the rest
+	partKept // another block, which every edit keeps
 )
 
 // reader decodes and encodes the elements and settings of one wire format: all names
-// of its fields are in the files that implement it. What it is given was validated.
-// What can be said in neutral words is written once, in the other files.
+// of its fields are in the files that implement it. Its arguments are validated JSON.
+// Code that does not depend on the format is in the other files.
 type reader interface {
 	layout() layout
 	check(b *Body) *Error // reads the fields that the gateway depends on
@@ -152,15 +152,15 @@ type reader interface {
 	entry(b *Body, i int) entry
 	part(raw []byte) part
 	appendCalls(calls []ToolCall, b *Body, i int) []ToolCall
-	asides(b *Body, i int, yield func(aside) bool) bool // what element i has besides its content and its calls
+	asides(b *Body, i int, yield func(aside) bool) bool // yields the fields of element i besides its content and its calls
 	tools(whole, list []byte) []Tool                    // list is a part of whole that was sliced without limiting its capacity
 
-	message(role, text string, mark []byte) []byte // an element that says text
-	textPart(text string, mark []byte) []byte      // a part of a content that somebody but the model wrote
-	result(c ToolCall, text string) []byte         // an element that answers a call, nil if none can
+	message(role, text string, mark []byte) []byte // an element with this text
+	textPart(text string, mark []byte) []byte      // a text part of a content that the model did not write
+	result(c ToolCall, text string) []byte         // an element that answers a call, nil if text cannot answer it
 	tool(name string) []byte                       // a tool that takes any object
-	choice(t *Tool) []byte                         // demands a call of a tool (nil: of none)
-	ask(out []byte, q Question) []byte             // out has the model and the limits
+	choice(t *Tool) []byte                         // a tool_choice that demands a call of t, or forbids calls if t is nil
+	ask(out []byte, q Question) []byte             // appends the rest of a question to out, which has the model and the limits
 }
 
 var readers = [...]reader{Chat: chat{}, Responses: responses{}, Messages: messages{}}
@@ -174,11 +174,11 @@ func (b *Body) settings() *settings {
 	return &b.set
 }
 
-// entry is element i.
+// entry returns element i as the format's reader decodes it.
 func (b *Body) entry(i int) entry { return b.format.reader().entry(b, i) }
 
-// ParseAny is Parse for a request of which nothing tells the format but what is in it: Chat
-// Completions, unless only another format's history is there, or what only the Messages API has.
+// ParseAny is Parse for a body of unknown format. It assumes Chat Completions unless the body has
+// "input" but no "messages", or fields and words that only the Messages API has.
 func ParseAny(raw []byte, lim Limits) (*Body, error) {
 	b, err := Parse(raw, Chat, lim)
 	switch {
@@ -191,13 +191,13 @@ func ParseAny(raw []byte, lim Limits) (*Body, error) {
 	return b, err
 }
 
-// mentions reports whether a word stands in a body as a string of its own.
+// mentions reports whether a body contains the word in quotes.
 func mentions(raw []byte, word string) bool { return bytes.Contains(raw, []byte(`"`+word+`"`)) }
 
-// modelField is the field with the model in every format.
+// modelField is the field with the model, in every format.
 const modelField = "model"
 
-// checkModel and checkStream read what is the same in every format.
+// checkModel and checkStream read the fields that are the same in every format.
 func (b *Body) checkModel() *Error {
 	if f := b.find(modelField); f != nil {
 		raw := b.raw[f.val:f.valEnd]
@@ -225,7 +225,7 @@ func (b *Body) wrong(f *field, want string) *Error {
 	return &Error{Code: CodeWrongType, Offset: int(f.val), Field: name, Message: "the field '" + name + "' must be " + want}
 }
 
-// roleOf is the role with this name, which is not allocated where it is one of ours.
+// roleOf returns the role that raw names, without an allocation for the Role constants.
 func roleOf(raw []byte) string {
 	if !isString(raw) {
 		return ""

@@ -74,7 +74,7 @@ func TestFieldLimit(t *testing.T) {
 // same call as one that comes at once.
 func TestLimitsOfContinuedHistories(t *testing.T) {
 	p, lim := NewParser(), Limits{Calls: 40, Messages: 1000, Tools: 3}
-	long := strings.Repeat("x", worthwhile)
+	long := strings.Repeat("x", minParserBody)
 	for n := 1; n <= 50; n++ {
 		body := `{"tools":[{},{},{}],"messages":[{"role":"user","content":"` + long + `"}` + strings.Repeat(`,{"role":"assistant","tool_calls":[{}]}`, n) + `]}`
 		for _, raw := range []string{body, strings.Replace(body, `"messages":`, `"n":1,"messages":`, 1)} {
@@ -96,7 +96,7 @@ func TestLimitsOfContinuedHistories(t *testing.T) {
 // value. A known beginning counts, whatever comes behind it, and only once.
 func TestLimitOfValues(t *testing.T) {
 	p, lim := NewParser(), Limits{Values: 100}
-	long := strings.Repeat("x", worthwhile)
+	long := strings.Repeat("x", minParserBody)
 	for n := 1; n <= 60; n++ {
 		history := `{"messages":[{"role":"user","content":"` + long + `"}` + strings.Repeat(`,{"content":[1]}`, n) + `]`
 		for extra, rest := range []string{`}`, `,"stop":[]}`, `,"stop":["a","b"],"n":1}`} {

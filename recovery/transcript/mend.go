@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/sjson"
 )
 
-// ResultMessage is a message of this body's format that answers a call of this kind.
+// ResultMessage returns a message in this body's format that answers a call, nil if text cannot answer it.
 func (b *Body) ResultMessage(c ToolCall, text string) []byte {
 	return b.format.reader().result(c, text)
 }
@@ -22,17 +22,17 @@ func (e *Edit) SetResultID(i int, id string) *Edit {
 	return e
 }
 
-// OwnMark is in the ids of what the gateway itself answered, behind the kind and a "_":
-// no server knows them.
+// OwnMark marks the ids of items that the gateway itself made, behind the type and a "_".
+// No server knows these ids.
 const OwnMark = "rebound"
 
-// own reports whether the entry has an id of ours.
+// own reports whether the gateway made the entry's id.
 func (e entry) own() bool {
 	_, id, _ := bytes.Cut(e.id, []byte("_"))
 	return bytes.HasPrefix(id, []byte(OwnMark))
 }
 
-// items calls yield with the elements, where each may have an id of the server's.
+// items calls yield with the elements, if the format has items, which servers give ids.
 func (b *Body) items(yield func(i int, e entry) bool) {
 	if !b.format.layout().items {
 		return
@@ -44,8 +44,8 @@ func (b *Body) items(yield func(i int, e entry) bool) {
 	}
 }
 
-// SealedReasoning is how many elements of the history are reasoning, which only the
-// account can read that was given it; ok is false where the format has no such elements.
+// SealedReasoning counts the items or blocks of the history that are reasoning, which only the
+// account that received it can read; ok is false if the format has none.
 func (b *Body) SealedReasoning() (n int, ok bool) {
 	if b.format.layout().blocks {
 		return b.thoughts(), true
@@ -58,16 +58,16 @@ func (b *Body) SealedReasoning() (n int, ok bool) {
 	return n, b.format.layout().items
 }
 
-// LoseReasoning takes the reasoning of earlier turns out, where it stands in elements
-// of its own, and what ties others to it: of the n-th, counted from 0, if lose says so
-// (nil: of all). It reports whether there was any.
-func (e *Edit) LoseReasoning(lose func(n int) bool) (changed bool) {
+// DropReasoning removes the items or blocks of reasoning for which lose returns true, nil
+// for all; n counts them from 0. It also removes the ids that tie other items to them. It
+// reports whether it changed anything.
+func (e *Edit) DropReasoning(lose func(n int) bool) (changed bool) {
 	if e.body.format.layout().blocks {
-		return e.loseThoughts(func(n int, _ bool) bool { return lose == nil || lose(n) })
+		return e.dropThinking(func(n int, _ bool) bool { return lose == nil || lose(n) })
 	}
 	n := 0
 	if lose == nil {
-		changed = e.LoseIDs() // by which what it led to asks for it
+		changed = e.DropIDs() // with an id, a server demands the reasoning before the item
 	}
 	for i, item := range e.body.items {
 		if !item.reasoning {
@@ -79,10 +79,10 @@ func (e *Edit) LoseReasoning(lose func(n int) bool) (changed bool) {
 		}
 		n++
 	}
-	return changed // the ids of what some of it led to go when the edit settles
+	return changed // keepReasoning removes the ids that depend on removed reasoning
 }
 
-// HasOwn reports whether the history has something with an id of ours.
+// HasOwn reports whether the history has an item with an id that the gateway made.
 func (b *Body) HasOwn() bool {
 	for _, e := range b.items {
 		if e.own() {
@@ -92,14 +92,14 @@ func (b *Body) HasOwn() bool {
 	return false
 }
 
-// LoseOwn takes ids of ours out, and what is nothing but such an id. It reports whether
-// there were any.
-func (e *Edit) LoseOwn() (changed bool) {
+// DropOwnIDs removes ids that the gateway made, and items that are meaningless without them. It
+// reports whether there were any.
+func (e *Edit) DropOwnIDs() (changed bool) {
 	for i, item := range e.body.items {
 		switch {
 		case !item.own():
 			continue
-		case item.bare:
+		case item.idOnly:
 			e.element(i).remove()
 		default:
 			e.element(i).unset("id")
@@ -109,11 +109,11 @@ func (e *Edit) LoseOwn() (changed bool) {
 	return changed
 }
 
-// LoseIDs takes the ids out that a server gave to what it wrote, where nothing needs
-// them. It reports whether there were any.
-func (e *Edit) LoseIDs() (changed bool) {
+// DropIDs removes the ids that a server gave to its items, except where the item needs its
+// id. It reports whether there were any.
+func (e *Edit) DropIDs() (changed bool) {
 	for i, item := range e.body.items {
-		if item.id != nil && !item.bare {
+		if item.id != nil && !item.idOnly {
 			e.element(i).unset("id")
 			changed = true
 		}
@@ -121,15 +121,15 @@ func (e *Edit) LoseIDs() (changed bool) {
 	return changed
 }
 
-// keepReasoning keeps the order that servers demand: behind reasoning stands the item that it led to,
-// and an item with an id stands behind the reasoning that it came with.
+// keepReasoning enforces the order that servers demand: the item that reasoning led to follows it,
+// and an item with an id follows the reasoning that it came with. It removes reasoning or ids otherwise.
 func (e *Edit) keepReasoning() {
 	if len(e.history) == 0 || !e.body.format.layout().items {
 		return
 	}
 	b := e.body
 	gone := func(i int) bool { h := e.history[i]; return h != nil && (h.removed || h.whole != nil) }
-	led, cut := false, false // what a reasoning led to is there, or was
+	led, cut := false, false // an item behind in the same turn remains, or was removed
 	for i := len(b.elements) - 1; i >= 0; i-- {
 		switch item := b.entry(i); {
 		case item.role != RoleAssistant:
@@ -150,24 +150,24 @@ func (e *Edit) keepReasoning() {
 			lost = false
 		case item.reasoning:
 			lost = gone(i)
-		case lost && !gone(i) && item.id != nil && !item.bare:
+		case lost && !gone(i) && item.id != nil && !item.idOnly:
 			e.element(i).unset("id")
 		}
 	}
 }
 
-// SetRoleOf gives message i another role.
+// SetRoleOf sets the role of message i.
 func (e *Edit) SetRoleOf(i int, role string) *Edit {
 	if m, ok := e.at(i); ok && e.body.elements[m.first].split > 0 {
-		return e // a block is what its message is
+		return e // a block has the role of its message
 	}
 	return e.SetMessageField(i, "role", String(role))
 }
 
-// SignCalls gives the calls of message i the mark that Gemini's compatible
-// endpoint of Chat Completions takes in place of a lost signature
-// (https://ai.google.dev/gemini-api/docs/thought-signatures); with force also
-// in place of those that are there. It reports whether that changes anything.
+// SignCalls sets on the calls of message i the value that Gemini's endpoint of
+// Chat Completions accepts in place of a lost signature
+// (https://ai.google.dev/gemini-api/docs/thought-signatures); with force it also
+// replaces existing signatures. It reports whether that changes anything.
 func (e *Edit) SignCalls(i int, force bool) bool {
 	if e.body.format != Chat {
 		return false
@@ -179,8 +179,8 @@ func (e *Edit) SignCalls(i int, force bool) bool {
 	return ok
 }
 
-// OfferTools defines tools of these names, which take any object. The request
-// must not offer any.
+// OfferTools adds tools with these names, which take any object. The request
+// must not offer any tools yet.
 func (e *Edit) OfferTools(names []string) *Edit {
 	list := []byte{'[', ']'}
 	for _, name := range names {
@@ -189,8 +189,8 @@ func (e *Edit) OfferTools(names []string) *Edit {
 	return e.Set(e.body.format.layout().offer, list)
 }
 
-// CompleteTools gives every function that has no schema of its parameters one that
-// takes none. It reports whether any lacked it.
+// CompleteTools adds an empty parameter schema to every function without one. It
+// reports whether there was any.
 func (e *Edit) CompleteTools() bool {
 	list, ok := e.body.Field(e.body.format.layout().offer)
 	if !ok {
@@ -219,14 +219,14 @@ func (e *Edit) CompleteTools() bool {
 	return changed
 }
 
-// FlattenText makes the content of message i one string, if it is parts of text
-// only. It reports whether that changes anything.
+// FlattenText turns the content of message i into one string, if it consists of
+// text parts only. It reports whether that changes anything.
 func (e *Edit) FlattenText(i int) bool {
 	return e.content(i, func(raw []byte) ([]byte, bool) { return textOnly(e.body.format.reader(), raw) })
 }
 
-// DropMedia puts a text in the place of each image and other attachment of
-// message i. It reports whether there was any.
+// DropMedia replaces each image and other attachment of message i by a text.
+// It reports whether there was any.
 func (e *Edit) DropMedia(i int, text string) bool {
 	return e.content(i, func(raw []byte) ([]byte, bool) { return withoutMedia(e.body.format.reader(), raw, text) })
 }
@@ -245,8 +245,8 @@ func (e *Edit) content(i int, change func([]byte) ([]byte, bool)) bool {
 // signature is the value that Google documents for calls whose signature is lost.
 const signature = `{"google":{"thought_signature":"skip_thought_signature_validator"}}`
 
-// signed is an assistant's message whose calls all carry a mark in place of a signature,
-// and whether any lacked one.
+// signed returns an assistant's message with the replacement signature on all calls that
+// lack one, with force on all calls; false if nothing changes.
 func signed(element []byte, force bool) ([]byte, bool) {
 	list, _ := member(element, "tool_calls")
 	out, changed := []byte{'['}, false
@@ -255,7 +255,7 @@ func signed(element []byte, force bool) ([]byte, bool) {
 			out = append(out, ',')
 		}
 		if _, has := member(call, "extra_content"); isObject(call) && (!has || force) {
-			// A small fragment, which was validated; copied, since the body must not change.
+			// The fragment is small and valid; it is copied because the body must not change.
 			if mended, err := sjson.SetRawBytes(bytes.Clone(call), "extra_content", []byte(signature)); err == nil {
 				call, changed = mended, true
 			}
@@ -269,9 +269,9 @@ func signed(element []byte, force bool) ([]byte, bool) {
 	return whole, err == nil
 }
 
-// LoseEmptyTexts takes parts of text that say nothing out of the contents of message i, where
-// something else is left. It reports whether there was any.
-func (e *Edit) LoseEmptyTexts(i int) (changed bool) {
+// DropEmptyTexts removes blank text parts from the contents of message i, unless a content would
+// become empty. It reports whether there were any.
+func (e *Edit) DropEmptyTexts(i int) (changed bool) {
 	r := e.body.format.reader()
 	m, ok := e.at(i)
 	empty := func(raw []byte) bool {
@@ -280,7 +280,7 @@ func (e *Edit) LoseEmptyTexts(i int) (changed bool) {
 	}
 	for n := int(m.first); ok && n < int(m.first+m.count); n++ {
 		content := e.body.entry(n).content
-		if e.body.bare(n) {
+		if e.body.isContentBlock(n) {
 			if empty(content) {
 				e.element(n).remove()
 				changed = true
@@ -302,8 +302,8 @@ func (e *Edit) LoseEmptyTexts(i int) (changed bool) {
 	return changed
 }
 
-// MendArguments gives a call arguments that say nothing where its own are not what the format
-// demands: JSON, or an object. It reports whether they were not.
+// MendArguments replaces the arguments of a call by {} if they are not valid for the format:
+// an object in the Messages API, elsewhere JSON. It reports whether it replaced them.
 func (e *Edit) MendArguments(c ToolCall) bool {
 	if c.Span.End == c.Span.Start {
 		return false

@@ -9,11 +9,11 @@ import (
 type Span struct{ Start, End int }
 
 // Message is one message of the history: an element of the list, or, where the
-// format tells what a model does in several elements (its reasoning, its words, each
-// call), all of them in a row: one turn of the model, which stays whole. It is a
-// view: cheap to copy, valid as long as its body.
+// format splits a turn of the model into several elements (reasoning, text, each
+// call), all consecutive elements of that turn. It is a view: cheap to copy, valid
+// as long as its body.
 type Message struct {
-	Role         string // neutral: one of the Role constants, or what the wire says; "" if it says nothing
+	Role         string // one of the Role constants, or another role as on the wire; "" if there is none
 	Index        int    // position in the history
 	Start, End   int    // offsets in the body
 	body         *Body
@@ -27,15 +27,15 @@ type ToolCall struct {
 	// Arguments is the raw JSON value as it stands in the body: usually a string
 	// that holds JSON. Text decodes it.
 	Arguments []byte
-	// Span is where Arguments stands in the body, for Edit.Replace; empty if
-	// there are none. IDSpan is the same for the id.
+	// Span is the position of Arguments in the body, for Edit.Replace; empty if
+	// there are none. IDSpan is that of the id.
 	Span, IDSpan Span
 
-	kind string // what a result of it is, where the format has several kinds; else ""
-	said string // Text, if it is short
+	kind string // the type of the call's item in the Responses API, which decides the type of its result; else ""
+	said string // the decoded arguments, if the call is short; see callOf
 }
 
-// Text is the arguments as the tool gets them: a string's content, any other
+// Text returns the arguments as the tool gets them: the content of a string, any other
 // value as it is.
 func (c ToolCall) Text() string {
 	if c.said != "" {
@@ -51,16 +51,16 @@ func (c ToolCall) Text() string {
 type Tool struct {
 	Type        string // "function" and others, as on the wire
 	Name        string // "" for tools that have none
-	Own         bool   // its calls are of a kind of their own: no call by name is one of them
+	Own         bool   // its calls have an item or block type of their own, so no call by name is one of them
 	Description string
 	Parameters  []byte // JSON Schema as it stands in the body; nil if there is none
 	Raw         []byte // the whole definition
-	// Span is where Parameters stands in the body, Strict where its being strict
-	// does, for Edit.Replace; empty if there are none.
+	// Span is the position of Parameters in the body, Strict that of the value of
+	// "strict": true, for Edit.Replace; empty if there is none.
 	Span, Strict Span
 }
 
-// Messages is the history, in order. The slice is shared and must not be changed.
+// Messages returns the history, in order. The caller must not change the slice: it is shared.
 func (b *Body) Messages() []Message {
 	b.messagesOnce.Do(func() {
 		grouped := b.format.layout().items
@@ -80,18 +80,18 @@ func (b *Body) Messages() []Message {
 	return b.messages
 }
 
-// bare reports whether element n is a block that stands for what a user says: it is its own content.
-func (b *Body) bare(n int) bool {
+// isContentBlock reports whether element n is a block of a user's message and not a result: the block itself is the content.
+func (b *Body) isContentBlock(n int) bool {
 	return b.elements[n].split > 0 && b.elements[n].kind != blockResult
 }
 
-// beside reports whether element i and the one before it are blocks of one message, and no results.
+// beside reports whether element i and the one before it are blocks of one message, and neither is a result.
 func (b *Body) beside(i int) bool {
-	return b.bare(i) && b.elements[i].split == b.elements[i-1].split
+	return b.isContentBlock(i) && b.elements[i].split == b.elements[i-1].split
 }
 
-// Tools is what the request offers the model, in order. The slice is shared
-// and must not be changed.
+// Tools returns the tools that the request offers, in order. The caller must not change
+// the slice: it is shared.
 func (b *Body) Tools() []Tool {
 	b.toolsOnce.Do(func() {
 		r := b.format.reader()
@@ -108,8 +108,8 @@ func (b *Body) HasTools() bool {
 	return b.topTools() != nil || len(b.moreTools()) > 0
 }
 
-// ToolList is the list of the tools as it stands in the body, nil if there are none,
-// or some elsewhere. Agents send the same with each request: see Format.Tools.
+// ToolList returns the raw list of tools, nil if there are none or the history adds
+// some. Agents send the same list with each request: see Format.Tools.
 func (b *Body) ToolList() []byte {
 	if len(b.moreTools()) > 0 {
 		return nil
@@ -117,7 +117,7 @@ func (b *Body) ToolList() []byte {
 	return clipped(b.topTools())
 }
 
-// topTools is the list of tools with the capacity of the whole body, nil if it is empty.
+// topTools returns the request's list of tools with the capacity of the whole body, nil if it is empty.
 func (b *Body) topTools() []byte {
 	f := b.find(b.format.layout().offer)
 	if f == nil || emptyList(b.raw[f.val:f.valEnd]) {
@@ -126,10 +126,10 @@ func (b *Body) topTools() []byte {
 	return b.raw[f.val:f.valEnd]
 }
 
-// moreTools are the lists of tools that stand in the history, none of them empty.
+// moreTools returns the lists of tools in the history, without empty ones.
 func (b *Body) moreTools() (lists [][]byte) {
 	if b.settings().adds {
-		return [][]byte{[]byte(`[{"type":"tool_addition"}]`)} // whatever their names are
+		return [][]byte{[]byte(`[{"type":"tool_addition"}]`)} // a placeholder: their names are unknown
 	}
 	if !b.format.layout().items {
 		return nil
@@ -142,13 +142,13 @@ func (b *Body) moreTools() (lists [][]byte) {
 	return lists
 }
 
-// emptyList reports whether a value is an empty list, or none.
+// emptyList reports whether a value is an empty list or no list.
 func emptyList(raw []byte) bool {
 	return len(raw) == 0 || raw[0] != '[' || len(bytes.TrimLeft(raw[1:], " \t\r\n")) == 1
 }
 
-// Tools reads a list of tools that a Body's ToolList was. What it returns is part
-// of list, which must not be changed any more, and its spans are offsets in list.
+// Tools reads a list of tools that ToolList returned. The result refers to the bytes
+// of list, which must not change afterwards, and its spans are offsets in list.
 func (f Format) Tools(list []byte) []Tool {
 	list = clipped(list)
 	return f.reader().tools(list, list)
@@ -169,9 +169,9 @@ func (b *Body) tool(name string) (Tool, bool) {
 	return Tool{}, false
 }
 
-// System is the text of the instructions that come before the conversation:
+// System returns the text of the instructions that come before the conversation:
 // those outside the history, and the system and developer messages at its
-// beginning, joined by newlines. Later ones are reminders and do not count.
+// beginning, joined by newlines. It leaves later ones out: they are reminders.
 func (b *Body) System() []byte { return b.AppendSystem(nil) }
 
 // AppendSystem is System into a buffer.
@@ -190,9 +190,9 @@ func (b *Body) AppendSystem(dst []byte) []byte {
 	return dst
 }
 
-// Beginning is the bytes that the first n messages, of which there must be so
-// many, and AppendSystem are read from, where n goes beyond the instructions: those
-// that stand outside the history (nil if none do), and the history.
+// Beginning returns the raw instructions outside the history (nil if there are none) and
+// the raw first n messages; it panics if there are fewer. If n covers the system messages at
+// the beginning, equal bytes mean that AppendSystem returns the same text.
 func (b *Body) Beginning(n int) (outside, history []byte) {
 	outside = clipped(b.settings().instructions)
 	if n == 0 {
@@ -201,24 +201,23 @@ func (b *Body) Beginning(n int) (outside, history []byte) {
 	return outside, clipped(b.raw[b.elements[0].start:b.Messages()[n-1].End])
 }
 
-// Outside is the instructions that stand outside the history, "" if there are none.
-func (b *Body) Outside() string {
+// Instructions returns the text of the instructions outside the history, "" if there are none.
+func (b *Body) Instructions() string {
 	if raw := b.settings().instructions; !isList(raw) {
 		return text(raw)
 	}
 	return string(b.appendInstructions(nil))
 }
 
-// Conversation is the name under which the server keeps the conversation that the request
-// belongs to, "" if it does not.
+// Conversation returns the id of the stored conversation that the request belongs to, or "".
 func (b *Body) Conversation() string { return b.settings().conversation }
 
-// PairsAnywhere reports whether a result may stand anywhere behind its call, so that
-// ids alone pair them. Elsewhere results stand right behind the message with the call.
+// PairsAnywhere reports whether a result may be anywhere behind its call, so that only
+// ids pair them. In other formats, results directly follow the message with the call.
 func (b *Body) PairsAnywhere() bool { return b.format.layout().anywhere }
 
-// UserTurns counts the user's messages. In text protocols these include
-// what tools answered.
+// UserTurns counts the user's messages. With agents that call tools in plain text,
+// these include the results of tools.
 func (b *Body) UserTurns() int {
 	n := 0
 	for _, m := range b.Messages() {
@@ -229,7 +228,7 @@ func (b *Body) UserTurns() int {
 	return n
 }
 
-// LastUser is the last message of the user.
+// LastUser returns the last message of the user.
 func (b *Body) LastUser() (m Message, ok bool) {
 	list := b.Messages()
 	for i := len(list) - 1; i >= 0; i-- {
@@ -240,16 +239,16 @@ func (b *Body) LastUser() (m Message, ok bool) {
 	return Message{}, false
 }
 
-// Elements are the positions of the message's first and last element in the list on the wire.
+// Elements returns the indexes of the message's first and last element in the list on the wire.
 func (m Message) Elements() (first, last int) {
 	return int(m.body.elements[m.first].wire), int(m.body.elements[m.first+m.count-1].wire)
 }
 
-// Raw is the message's bytes. Several elements have commas between them.
+// Raw returns the message's bytes. Between several elements there are commas.
 func (m Message) Raw() []byte { return m.body.raw[m.Start:m.End:m.End] }
 
-// Field is the value of a field of the message's own, as it stands in the body: of
-// several elements, the first that has it.
+// Field returns the raw value of one of the message's own fields, from the first
+// element that has it.
 func (m Message) Field(name string) (raw []byte, ok bool) {
 	for i := m.first; i < m.first+m.count && !ok; i++ {
 		raw, ok = member(m.body.element(int(i)), name)
@@ -257,7 +256,7 @@ func (m Message) Field(name string) (raw []byte, ok bool) {
 	return raw, ok
 }
 
-// Name is the name that the message gives its speaker, or a result its tool; "" if none.
+// Name returns the message's "name": that of the speaker or, in a result, of the tool; "" if there is none.
 func (m Message) Name() string {
 	if m.count > 1 || m.body.elements[m.first].split > 0 {
 		return ""
@@ -265,8 +264,8 @@ func (m Message) Name() string {
 	return stringField(m.Raw(), "name")
 }
 
-// Content is where the message's content stands, for Edit.Replace; ok is false
-// if it has none or null, or several.
+// Content returns the position of the message's content, for Edit.Replace; ok is false
+// if the message has no content, null or several contents.
 func (m Message) Content() (at Span, ok bool) {
 	raw, ok := m.content()
 	if !ok || len(raw) == 0 || isNull(raw) {
@@ -275,8 +274,8 @@ func (m Message) Content() (at Span, ok bool) {
 	return m.body.span(raw), true
 }
 
-// Contents calls yield with each content that the message has and that is not null,
-// as it stands in the body: a string, a list of parts, or what the client sent.
+// Contents calls yield with each raw content of the message except null: a string, a
+// list of parts, or another value that the client sent.
 func (m Message) Contents(yield func(raw []byte) bool) {
 	for i := m.first; i < m.first+m.count; i++ {
 		if raw := m.body.entry(int(i)).content; len(raw) > 0 && !isNull(raw) && !yield(clipped(raw)) {
@@ -285,8 +284,8 @@ func (m Message) Contents(yield func(raw []byte) bool) {
 	}
 }
 
-// Asides calls yield with what the message has besides its contents and calls that a
-// model reads, such as reasoning: values in which the readable strings count.
+// Asides calls yield with the values that a model reads besides contents and calls, such
+// as reasoning. Only the readable strings in them count.
 func (m Message) Asides(yield func(raw []byte) bool) {
 	r := m.body.format.reader()
 	words := func(a aside) bool { return !a.words || isNull(a.raw) || yield(clipped(a.raw)) }
@@ -294,7 +293,7 @@ func (m Message) Asides(yield func(raw []byte) bool) {
 	}
 }
 
-// content is the message's only content; ok is false if there are several.
+// content returns the message's only content; ok is false if there are several.
 func (m Message) content() (raw []byte, ok bool) {
 	raw = m.body.entry(int(m.first)).content
 	for i := m.first + 1; i < m.first+m.count; i++ {
@@ -308,9 +307,9 @@ func (m Message) content() (raw []byte, ok bool) {
 	return raw, true
 }
 
-// Text is the text of the content, whether it came as a string or as parts;
-// text parts are joined by newlines, other parts left out. Absent and null
-// content is "".
+// Text returns the text of the content, which may be a string or parts. It joins
+// text parts by newlines and leaves out other parts. For an absent or null content
+// it returns "".
 func (m Message) Text() string {
 	if raw, ok := m.content(); ok && isString(raw) {
 		return text(raw)
@@ -321,7 +320,7 @@ func (m Message) Text() string {
 // AppendText is Text into a buffer.
 func (m Message) AppendText(dst []byte) []byte {
 	r, from := m.body.format.reader(), len(dst)
-	bare := m.body.bare(int(m.first))
+	bare := m.body.isContentBlock(int(m.first))
 	for raw := range m.Contents {
 		if len(dst) > from {
 			dst = append(dst, '\n')
@@ -347,7 +346,7 @@ func appendTexts(dst []byte, r reader, content []byte) []byte {
 	return dst
 }
 
-// appendPart appends the texts of one part behind others, which begin at from.
+// appendPart appends the texts of one part; from is where the texts before it begin in dst.
 func appendPart(dst []byte, from int, p part) []byte {
 	for _, text := range p.texts {
 		if !isString(text) || len(text) == 2 {
@@ -361,9 +360,9 @@ func appendPart(dst []byte, from int, p part) []byte {
 	return append(dst, p.end...)
 }
 
-// AppendMedia appends marks of what the content has besides text (images,
-// files, sound): type, size, beginning and end of each, enough to tell them
-// apart and bounded in size. Cache marks on a part do not matter.
+// AppendMedia appends a fingerprint of each part that is not text (images, files,
+// sound): its type, its size, and at most 256 bytes of its beginning and end. Cache
+// marks on a part do not change it.
 func (m Message) AppendMedia(dst []byte) []byte {
 	const ends = 256
 	r := m.body.format.reader()
@@ -382,8 +381,8 @@ func (m Message) AppendMedia(dst []byte) []byte {
 	return dst
 }
 
-// ToolCalls is the calls that the message makes, in order. The slice is shared
-// and must not be changed.
+// ToolCalls returns the calls of the message, in order. The caller must not change the
+// slice: it is shared.
 func (m Message) ToolCalls() []ToolCall {
 	calling := false
 	for i := m.first; i < m.first+m.count && !calling; i++ {
@@ -400,11 +399,11 @@ func (m Message) ToolCalls() []ToolCall {
 	for i := m.first; i < m.first+m.count; i++ {
 		list = m.body.format.reader().appendCalls(list, m.body, int(i))
 	}
-	kept.Store(&list) // who reads them at the same time reads the same
+	kept.Store(&list) // concurrent readers store equal lists
 	return list
 }
 
-// ToolCallID is the id of the call that the message answers, or "".
+// ToolCallID returns the id of the call that the message answers, or "".
 func (m Message) ToolCallID() string { return text(m.answered()) }
 
 // AppendToolCallID is ToolCallID into a buffer.
@@ -412,12 +411,12 @@ func (m Message) AppendToolCallID(dst []byte) []byte { return appendText(dst, m.
 
 func (m Message) answered() []byte { return m.body.entry(int(m.first)).answers }
 
-// element is the bytes of an element, with the capacity of the whole body, from
-// which span reads positions.
+// element returns the bytes of an element, with the capacity of the whole body, from
+// which span computes positions.
 func (b *Body) element(i int) []byte { return b.raw[b.elements[i].start:b.elements[i].end] }
 
-// key is the value of an indexed field, nil where there is none; with the
-// capacity of the whole body, too.
+// key returns the value of an indexed field, nil if there is none; also with the
+// capacity of the whole body.
 func (b *Body) key(i int, k key) []byte {
 	at := b.elements[i].keys[k]
 	if at.end == 0 {
@@ -426,7 +425,7 @@ func (b *Body) key(i int, k key) []byte {
 	return b.raw[at.start:at.end]
 }
 
-// span locates a part of the body that was sliced without limiting its capacity.
+// span returns the position of a part of the body that was sliced without limiting its capacity.
 func (b *Body) span(part []byte) Span { return spanIn(b.raw, part) }
 
 func spanIn(whole, part []byte) Span {

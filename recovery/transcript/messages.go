@@ -6,8 +6,8 @@ import (
 )
 
 // messages reads Anthropic's Messages API: https://docs.anthropic.com/en/api/messages
-// A message of the user may have the results of calls in it, each a block of its
-// content: every block of such a message is an element of its own.
+// A user's message may contain results of calls as blocks of its content: each block
+// of such a message is an element of its own.
 type messages struct{}
 
 var _ reader = messages{}
@@ -20,12 +20,12 @@ var messagesLayout = layout{
 	indexed: []indexed{{"role", keyRole}, {"content", keyContent}},
 }
 
-// What an element is, in element.kind.
+// The values of element.kind in this format.
 const (
 	wholeMessage  uint8 = iota
 	wholeCalling        // a message with calls in it
 	blockResult         // a result of a call
-	blockReminder       // a text that the client adds for this turn
+	blockReminder       // a text that the client itself adds; see isReminder
 	blockOther
 )
 
@@ -53,7 +53,7 @@ func (messages) entry(b *Body, i int) entry {
 	}
 }
 
-// Blocks that are not known stay what they are.
+// part classifies unknown blocks as partKept.
 func (messages) part(raw []byte) (p part) {
 	switch p = typedPart(raw); string(p.wire) {
 	case "text":
@@ -103,7 +103,7 @@ func (messages) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
 	return calls
 }
 
-// serverTools begin the types of tools whose calls the provider itself answers.
+// serverTools lists prefixes of the types of tools whose calls the provider itself answers.
 var serverTools = [...]string{"web_search", "web_fetch", "code_execution", "tool_search", "mcp"}
 
 func (messages) tools(whole, list []byte) (tools []Tool) {
@@ -175,7 +175,7 @@ func (messages) choice(t *Tool) []byte {
 	return append(AppendString([]byte(`{"type":"tool","name":`), t.Name), '}')
 }
 
-// defaultOutput is asked for where a question names no limit, as the format demands one.
+// defaultOutput is the limit of output tokens for a question without one, because the format requires it.
 const defaultOutput = 4096
 
 func (messages) ask(out []byte, q Question) []byte {
@@ -202,15 +202,15 @@ func (messages) ask(out []byte, q Question) []byte {
 	return append(out, `}]}`...)
 }
 
-// deferred is a tool that Claude Code lists for those that it adds in the course of a conversation.
+// deferred is the name of a placeholder tool of Claude Code for tools that it adds later in a conversation.
 const deferred = "DeferredToolPlaceholder"
 
-// billing begins an instruction that tells the provider of the client's version: it is
-// another with each request, and no words for the model.
+// billing is the prefix of an instruction block with the client's version for the provider. It
+// changes with each request and is not meant for the model.
 const billing = "x-anthropic-billing-header"
 
-// appendInstructions appends the text of instructions that stand outside the history, one
-// string or several blocks.
+// appendInstructions appends the text of the instructions outside the history, one
+// string or several blocks, without the billing block.
 func (b *Body) appendInstructions(dst []byte) []byte {
 	raw := b.settings().instructions
 	if !isList(raw) {
@@ -230,7 +230,8 @@ func (b *Body) appendInstructions(dst []byte) []byte {
 	return dst
 }
 
-// Failed reports whether the client itself says of a result that its call failed.
+// Failed reports whether the message is a result that the client marked as an error. Only
+// the Messages API has such a mark.
 func (m Message) Failed() bool {
 	if m.body.elements[m.first].kind != blockResult || !m.body.format.layout().blocks {
 		return false

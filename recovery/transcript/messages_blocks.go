@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// split is a message of the user whose blocks are elements of their own.
+// split is a user's message whose blocks are elements of their own.
 type split struct {
-	start, end   int32 // where it stands
-	list         int32 // where the list of its blocks begins
+	start, end   int32 // its offsets in the body
+	list         int32 // the offset of its list of blocks
 	first, count int32 // its elements
 }
 
-// indexBlocks looks into the message that was indexed last: it counts its calls, and where
-// it has results, makes each of its blocks an element in its place.
+// indexBlocks examines the message that was indexed last: it counts its calls, and if the
+// message has results, replaces its element by one for each of its blocks.
 func (b *Body) indexBlocks(s *scanner) bool {
 	at := len(b.elements) - 1
 	message, content := b.elements[at], b.key(at, keyContent)
@@ -52,7 +52,7 @@ func (b *Body) indexBlocks(s *scanner) bool {
 	return true
 }
 
-// block is the element of a block.
+// block returns the element for a block.
 func (b *Body) block(raw []byte) (e element) {
 	at := b.span(raw)
 	e.start, e.end, e.kind = int32(at.Start), int32(at.End), blockOther
@@ -76,14 +76,14 @@ func (b *Body) block(raw []byte) (e element) {
 			e.keys[key].start, e.keys[key].end = int32(at.Start), int32(at.End)
 		}
 	}
-	if e.kind == blockOther && reminds(said) {
+	if e.kind == blockOther && isReminder(said) {
 		e.kind = blockReminder
 	}
 	return e
 }
 
-// reminds reports whether a text is a reminder of the client's.
-func reminds(text []byte) bool {
+// isReminder reports whether a text is a system reminder, as Claude Code adds them.
+func isReminder(text []byte) bool {
 	if !isString(text) {
 		return false
 	}
@@ -96,7 +96,7 @@ func blockType(block []byte) string {
 	return string(nameOf(kind))
 }
 
-// behindElements is where the last message of the history ends.
+// behindElements returns the offset behind the last message of the history.
 func (b *Body) behindElements() int {
 	last := b.elements[len(b.elements)-1]
 	if last.split > 0 {
@@ -105,11 +105,11 @@ func (b *Body) behindElements() int {
 	return int(last.end)
 }
 
-// planBlocks is the part of plan that is about a history of which some messages are split.
+// planBlocks is plan for the history of a format in which messages may be split into blocks.
 func (e *Edit) planBlocks(out []Splice, list *field) ([]Splice, error) {
 	b, tail := e.body, e.tail
 	var slots []slot
-	placed := 0 // of what is inserted before element i, how much stands in the message before it
+	placed := 0 // how many of the values inserted before element i go into the message before it
 	for i := 0; i < len(b.elements); {
 		first := i
 		m := b.elements[i]
@@ -131,7 +131,7 @@ func (e *Edit) planBlocks(out []Splice, list *field) ([]Splice, error) {
 			continue
 		}
 		at := b.splits[m.split-1]
-		var inside [][]byte // of what is appended
+		var inside [][]byte // values that are appended to the split message
 		if i += int(at.count); i == len(b.elements) {
 			inside, tail = leading(tail)
 		} else if h := e.history[i]; h != nil && b.elements[i].split == 0 && b.elements[i-1].kind == blockResult { // results go to the others
@@ -154,7 +154,7 @@ func (e *Edit) planBlocks(out []Splice, list *field) ([]Splice, error) {
 	return emit(out, slots, n, int(list.val)+1, false), nil
 }
 
-// planSplit plans the changes to one message that is split, of which outer is the slot.
+// planSplit plans the changes to one split message; outer is the slot of the whole message.
 func (e *Edit) planSplit(out []Splice, at split, outer *slot, appended [][]byte) ([]Splice, error) {
 	b := e.body
 	slots := make([]slot, at.count)
@@ -167,7 +167,7 @@ func (e *Edit) planSplit(out []Splice, at split, outer *slot, appended [][]byte)
 		if h := e.history[n]; h != nil {
 			one = *h
 		}
-		if k == 0 { // the words of others stand before the whole message
+		if k == 0 { // messages of other roles go before the whole message
 			var ahead [][]byte
 			ahead, one.before = trailing(one.before)
 			outer.before = join(nil, wrapped(ahead))
@@ -197,7 +197,7 @@ func (e *Edit) planSplit(out []Splice, at split, outer *slot, appended [][]byte)
 		if !one.removed || len(one.before)+len(one.behind) > 0 {
 			left++
 		}
-		if one.removed && len(one.before) == 0 && len(one.behind) > 0 { // what stands behind takes the place
+		if one.removed && len(one.before) == 0 && len(one.behind) > 0 { // the first value behind takes its place
 			one.removed, one.whole, one.behind, one.fields = false, one.behind[0], one.behind[1:], nil
 		}
 		if out, err = one.plan(out, s, b.raw); err != nil {
@@ -208,7 +208,7 @@ func (e *Edit) planSplit(out []Splice, at split, outer *slot, appended [][]byte)
 		return emit(out, slots, len(slots), int(at.list)+1, false), nil
 	}
 	outer.deleted = true
-	if outer.before != nil { // takes the place
+	if outer.before != nil { // the messages before take its place
 		outer.raw, outer.deleted, outer.before = outer.before[:len(outer.before)-1], false, nil
 	}
 	return out, nil
@@ -223,8 +223,8 @@ func isBlock(raw []byte) bool {
 	return !message
 }
 
-// userBlocks are the blocks of a message of the user, of a content, or of one block; ok is false
-// for a message of others.
+// userBlocks returns the blocks of a user's message or of a content, or a block itself; ok is
+// false for a message of another role.
 func userBlocks(raw []byte) (list [][]byte, ok bool) {
 	if isBlock(raw) {
 		return [][]byte{raw}, true
@@ -247,7 +247,7 @@ func userBlocks(raw []byte) (list [][]byte, ok bool) {
 	return list, true
 }
 
-// blocks are the blocks of messages of the user.
+// blocks returns the blocks of user's messages.
 func blocks(raws [][]byte) (list [][]byte, err error) {
 	for _, raw := range raws {
 		some, ok := userBlocks(raw)
@@ -259,8 +259,8 @@ func blocks(raws [][]byte) (list [][]byte, err error) {
 	return list, nil
 }
 
-// leading divides a list behind the messages of the user that it begins with; trailing before
-// those that it ends with.
+// leading splits a list behind the user's messages at its beginning; trailing splits it before
+// those at its end.
 func leading(raws [][]byte) (users, rest [][]byte) {
 	for n, raw := range raws {
 		if _, ok := userBlocks(raw); !ok {
@@ -281,8 +281,8 @@ func trailing(raws [][]byte) (rest, users [][]byte) {
 	return raws[:n:n], raws[n:]
 }
 
-// wrapped puts blocks that stand by themselves into a message of the user, with what the user
-// says right behind them: results come first.
+// wrapped puts single blocks into a user's message, together with a user's message that directly
+// follows them, because results must come first in a message.
 func wrapped(raws [][]byte) (list [][]byte) {
 	var open [][]byte
 	shut := func() {

@@ -64,7 +64,7 @@ func TestMessagesRead(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if s := string(b.System()); s != "You code." || b.Outside() != s {
+	if s := string(b.System()); s != "You code." || b.Instructions() != s {
 		t.Errorf("the instructions are %q", s)
 	}
 	if b.ParallelCalls() || !b.Reasoning() || !b.Streaming() || b.Model() != "claude" || b.ToolChoice().Choice != transcript.ChoiceAuto {
@@ -121,7 +121,7 @@ func TestMessagesEdit(t *testing.T) {
 		{"the roles of blocks stay", "", "", func(_ *transcript.Body, e *transcript.Edit) { e.SetRole(transcript.RoleSystem, transcript.RoleUser) }},
 		{"calls are forbidden", `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, `"tool_choice":{"type":"none"}`, func(_ *transcript.Body, e *transcript.Edit) { e.ForbidCalls() }},
 		{"who thinks is not forced to call", "", "", func(_ *transcript.Body, e *transcript.Edit) { e.ForceCall("Bash") }},
-		{"thinking of finished turns goes", "", "", func(_ *transcript.Body, e *transcript.Edit) { e.LoseFinishedReasoning() }},
+		{"thinking of finished turns goes", "", "", func(_ *transcript.Body, e *transcript.Edit) { e.DropFinishedReasoning() }},
 	} {
 		b := messagesBody(t, session)
 		e := b.Edit()
@@ -164,7 +164,7 @@ func TestMessagesThinking(t *testing.T) {
 		t.Error(n, ok)
 	}
 	e := b.Edit()
-	if !e.LoseReasoning(nil) {
+	if !e.DropReasoning(nil) {
 		t.Error("nothing was lost")
 	}
 	after, err := e.Apply()
@@ -175,7 +175,7 @@ func TestMessagesThinking(t *testing.T) {
 	finished := strings.Replace(session, "\n],\"tools\"", `,{"role":"assistant","content":"Done."},{"role":"user","content":"More."}],"tools"`, 1)
 	b = messagesBody(t, finished)
 	e = b.Edit()
-	e.LoseFinishedReasoning()
+	e.DropFinishedReasoning()
 	after, err = e.Apply()
 	if err != nil || bytes.Contains(after, []byte(`signature`)) || !bytes.Contains(after, []byte(`"thinking":{"type":"enabled"`)) || upstreamtest.MessagesProblem(string(after)) != "" {
 		t.Errorf("%v %s", err, after)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// thoughts counts the blocks of thinking in the history.
+// thoughts counts the thinking blocks in the history.
 func (b *Body) thoughts() (n int) {
 	for i := range b.elements {
 		for block := range b.thinkingIn(i) {
@@ -17,7 +17,7 @@ func (b *Body) thoughts() (n int) {
 	return n
 }
 
-// thinkingIn are the blocks of element i, none where no thinking is among them.
+// thinkingIn returns the blocks of element i, none if there is no thinking block among them.
 func (b *Body) thinkingIn(i int) func(yield func([]byte) bool) {
 	content := b.key(i, keyContent)
 	if b.elements[i].split > 0 || !isList(content) || !bytes.Contains(content, []byte("thinking")) || roleOf(b.key(i, keyRole)) != RoleAssistant {
@@ -34,8 +34,8 @@ func isThought(block []byte) bool {
 	return false
 }
 
-// openTurn is the first element behind the last message of a person: since then the model has
-// called tools and was answered, and what it thought belongs to what it will say.
+// openTurn returns the index of the first element behind the user's last own message. Elements
+// from there on are calls and results of the current turn, in which the model needs its thinking.
 func (b *Body) openTurn() int {
 	for i := len(b.elements) - 1; i >= 0; i-- {
 		if b.elements[i].split == 0 && roleOf(b.key(i, keyRole)) == RoleUser {
@@ -45,16 +45,16 @@ func (b *Body) openTurn() int {
 	return 0
 }
 
-// LoseFinishedReasoning takes out the reasoning of finished turns, where it stands beside what it
-// led to. It reports whether there was any.
-func (e *Edit) LoseFinishedReasoning() (changed bool) {
-	return e.body.format.layout().blocks && e.loseThoughts(func(_ int, open bool) bool { return !open })
+// DropFinishedReasoning removes the thinking blocks of finished turns. It reports whether there
+// were any. It changes nothing in formats where reasoning is no block of a message.
+func (e *Edit) DropFinishedReasoning() (changed bool) {
+	return e.body.format.layout().blocks && e.dropThinking(func(_ int, open bool) bool { return !open })
 }
 
-// loseThoughts takes blocks of thinking out: of the n-th, counted from 0, if lose says so; open
-// tells that it belongs to the turn under way. Where that loses some, the model does not think
-// for this request, since it would have to go on from what is gone.
-func (e *Edit) loseThoughts(lose func(n int, open bool) bool) (changed bool) {
+// dropThinking removes the thinking blocks for which lose returns true: n counts them from 0, open
+// means that the block belongs to the current turn. If it removes one of the current turn, it also
+// turns thinking off for this request, because the model cannot continue thinking that is gone.
+func (e *Edit) dropThinking(lose func(n int, open bool) bool) (changed bool) {
 	b, n, turn, broken := e.body, 0, e.body.openTurn(), false
 	for i := range b.elements {
 		var left [][]byte
@@ -87,7 +87,7 @@ func (e *Edit) loseThoughts(lose func(n int, open bool) bool) (changed bool) {
 	return changed
 }
 
-// stopThinking has the model not think, and takes out what is refused without.
+// stopThinking turns thinking off and removes the context edits that providers refuse without it.
 func (e *Edit) stopThinking() {
 	e.Set("thinking", []byte(`{"type":"disabled"}`))
 	manage, ok := e.body.Field("context_management")

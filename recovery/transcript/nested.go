@@ -6,17 +6,17 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// LoseNested takes the member field out of everything that the history and the tools are
-// made of: the parts of contents, the calls, the definitions. Fields of messages themselves
-// stay, and so does what models and tools wrote. It reports whether there was any.
-func (e *Edit) LoseNested(field string) bool {
+// DropNested removes the member field from all objects inside the history and the tools:
+// parts of contents, calls, definitions. It keeps fields of messages themselves, and does not
+// look into values that models and tools wrote. It reports whether there was any.
+func (e *Edit) DropNested(field string) bool {
 	return e.nested(func(_ int, member string, v gjson.Result) ([]byte, bool) {
 		return nil, member == field
 	})
 }
 
-// RenameTools gives tools other names: where they are defined, in what demands a call, in
-// the calls of the history and in results that name them. It reports whether any changed.
+// RenameTools renames tools in their definitions, in tool_choice, in the calls of the history
+// and in results that name them. It reports whether any changed.
 func (e *Edit) RenameTools(rename func(name string) string) bool {
 	named := make(map[string]string)
 	note := func(name string) {
@@ -35,7 +35,7 @@ func (e *Edit) RenameTools(rename func(name string) string) bool {
 	if len(named) == 0 {
 		return false
 	}
-	speaks := func(n int) bool { // a name there is that of a person
+	speaks := func(n int) bool { // a "name" in such a message is that of its speaker
 		switch role := e.body.entry(n).role; role {
 		case RoleUser, RoleSystem, RoleDeveloper:
 			return true
@@ -68,9 +68,9 @@ func (e *Edit) RenameTools(rename func(name string) string) bool {
 	return e.nested(renamed) || changed
 }
 
-// LoseToolOptions takes out what says how tools are called, where no tools are offered. It
-// reports whether anything did.
-func (e *Edit) LoseToolOptions() (changed bool) {
+// DropToolOptions removes parallel_tool_calls, and tool_choice unless it demands a call, if the
+// request offers no tools. It reports whether there was any.
+func (e *Edit) DropToolOptions() (changed bool) {
 	if e.body.HasTools() {
 		return false
 	}
@@ -83,9 +83,9 @@ func (e *Edit) LoseToolOptions() (changed bool) {
 	return changed
 }
 
-// nested changes members of the objects that the fields of the history's elements, and the
-// tools, consist of. change returns what becomes of a member of element n (-1: of a tool):
-// false leaves it, nil takes it out.
+// nested changes members of the objects inside the history's elements and inside the
+// tools. change returns the new value of a member of element n (-1: of a tool), nil to
+// remove it, and false to keep it.
 func (e *Edit) nested(change func(n int, member string, v gjson.Result) ([]byte, bool)) (changed bool) {
 	for n := range e.body.elements {
 		span := e.body.elements[n]
@@ -109,8 +109,8 @@ func (e *Edit) nested(change func(n int, member string, v gjson.Result) ([]byte,
 	return changed
 }
 
-// written reports whether models, tools or persons wrote what stands in a member: nothing
-// in it belongs to the wire format.
+// written reports whether a member's value comes from models, tools or users, so that
+// nothing in it belongs to the wire format.
 func written(member string) bool {
 	switch member {
 	case "arguments", "input", "parameters", "input_schema", "schema", "output", "text", "metadata":
@@ -119,7 +119,7 @@ func written(member string) bool {
 	return false
 }
 
-// nest copies a value with its changes. What needs none is copied as it stands.
+// nest appends a value with its changes. Unchanged values keep their bytes.
 func nest(dst []byte, v gjson.Result, n int, change func(n int, member string, v gjson.Result) ([]byte, bool)) []byte {
 	if !v.IsArray() && !v.IsObject() {
 		return append(dst, v.Raw...)

@@ -1,19 +1,19 @@
 package transcript
 
-// note is ephemeral text at the end of the history, as far as an edit has it.
+// note is the ephemeral text that an edit adds at the end of the history.
 type note struct {
 	text  string
-	bytes func(text string) []byte // what it is written as; nil without a note
-	in    *[][]byte                // where those are
-	at    int
+	bytes func(text string) []byte // encodes the text; nil without a note
+	in    *[][]byte                // the list that holds the encoded note
+	at    int                      // its index there
 }
 
 // AppendNote adds ephemeral text for the model at the end of the history: to
-// the user's message that ends it, else as one of its own. Every upstream takes
-// a user's message there, after results of tools too, while some refuse two in
-// a row. Where the history ends with the beginning of the answer, it comes
-// before that: behind it, there would be nothing to continue. Nothing but the
-// tail changes, behind the last cache mark. A second note is added to the first.
+// the user's message that ends it, else as a new user's message. Every upstream accepts
+// a user's message there, also after results of tools, while some refuse two in
+// a row. If the history ends with a prefill, the note goes before it: behind it,
+// the model would not continue the prefill. Only the end of the history changes, so
+// cached prefixes stay valid. A second note is appended to the first.
 func (e *Edit) AppendNote(text string) *Edit {
 	if e.err != nil {
 		return e
@@ -28,7 +28,7 @@ func (e *Edit) AppendNote(text string) *Edit {
 	n.text = text
 	r, list := e.body.format.reader(), e.body.Messages()
 	end := len(list)
-	if begun, ok := e.body.Begun(); ok && len(e.tail) == 0 {
+	if begun, ok := e.body.Prefill(); ok && len(e.tail) == 0 {
 		end = begun.Index
 	}
 	if last := end - 1; last >= 0 && len(e.tail) == 0 && list[last].Role == RoleUser && e.history[int(list[last].first)] == nil {
@@ -57,10 +57,10 @@ func (e *Edit) AppendNote(text string) *Edit {
 	return e
 }
 
-// note is a user's message.
+// note returns a user's message.
 func (b *Body) note(text string) []byte { return b.format.reader().message(RoleUser, text, nil) }
 
-// withPart is a list of parts with one more.
+// withPart returns a list of parts with one more.
 func withPart(parts, part []byte) []byte {
 	out := append([]byte(nil), parts[:len(parts)-1]...)
 	if !emptyList(parts) {

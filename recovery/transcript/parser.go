@@ -9,34 +9,34 @@ import (
 	"unsafe"
 )
 
-// Parser parses bodies and remembers how long ones began: an agent sends its
-// whole history with each request, and all but the end of it was validated and
-// indexed when it came the last time. It keeps offsets and hashes, no text.
-// Bounded; safe for concurrent use.
+// Parser parses bodies and remembers the index of long ones: an agent sends its
+// whole history with each request, and all but the end of it was already validated
+// and indexed with the request before. It keeps offsets and hashes, no text, at most
+// 16 MiB. Safe for concurrent use.
 type Parser struct {
 	seed maphash.Seed
 
 	mu     sync.Mutex
-	recent *list.List                 // of *beginning, the latest in front
+	recent *list.List                 // of *beginning, the most recently used first
 	index  map[uint64][]*list.Element // by the hash of the first bytes
-	size   int
+	size   int                        // approximate memory, in bytes
 }
 
-// The bounds of what a Parser remembers.
+// The limits of a Parser.
 const (
-	// worthwhile is the size from which a body is remembered: a shorter one is
-	// parsed in the time that a look takes.
-	worthwhile = 8 << 10
-	// opening is how many of a body's first bytes find its beginning. Agents of
-	// one kind share them, so that there may be some to choose from.
-	opening       = 1 << 10
-	maxSame       = 64
-	maxBeginnings = 4096
-	maxParserSize = 16 << 20
+	// minParserBody is the smallest body that a Parser remembers, in bytes: to parse
+	// a shorter one takes no longer than to look it up.
+	minParserBody = 8 << 10
+	// keyLength is the number of first bytes whose hash finds a body's beginning.
+	// Agents of one kind share them, so that there may be several candidates.
+	keyLength     = 1 << 10
+	maxSame       = 64       // beginnings with the same first bytes
+	maxBeginnings = 4096     // beginnings in all
+	maxParserSize = 16 << 20 // approximate memory, in bytes
 )
 
-// beginning is a body up to the end of its history's last element, and what
-// came behind its history.
+// beginning is the index of a body up to the end of its history's last element, and
+// of the fields behind its history.
 type beginning struct {
 	format Format
 	limits Limits
@@ -44,32 +44,32 @@ type beginning struct {
 	sum    uint64 // hash of the bytes up to end
 	last   uint64 // the eight bytes before end
 
-	called   int     // calls of the elements
+	called   int     // calls in the elements
 	offered  int     // tools
-	values   int     // up to end
-	fields   []field // before the history, and the history's own
+	values   int     // JSON values up to end
+	fields   []field // the fields before the history, and the history's own
 	elements []element
 	splits   []split
 	end      int
 
-	rest       []field // behind the history, their offsets counted from its end
+	rest       []field // the fields behind the history, with offsets from its end
 	restSum    uint64
 	restLength int
 	restValues int
 }
 
-// NewParser makes a Parser that remembers nothing yet.
+// NewParser returns an empty Parser.
 func NewParser() *Parser {
 	return &Parser{seed: maphash.MakeSeed(), recent: list.New(), index: map[uint64][]*list.Element{}}
 }
 
-// Parse is the function Parse: the same body, the same error.
+// Parse returns the same body or error as the function Parse.
 func (p *Parser) Parse(raw []byte, f Format, lim Limits) (*Body, error) {
-	if len(raw) < worthwhile {
+	if len(raw) < minParserBody {
 		return Parse(raw, f, lim)
 	}
-	key := p.sum(0, raw[:opening])
-	var begun summing
+	key := p.sum(0, raw[:keyLength])
+	var begun prefixHash
 	known := p.find(key, raw, f, lim.checked())
 	if known != nil && begun.upTo(p, raw, known.end) != known.sum {
 		known = nil
@@ -95,42 +95,41 @@ func (p *Parser) Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	return b, nil
 }
 
-// chunk is how much of a body is hashed in one go, in bytes.
+// chunk is the number of bytes that upTo hashes at a time.
 const chunk = 8 << 10
 
-// summing hashes the beginnings of one body, of which each goes on where the one
-// before it ended, but for less than a chunk.
-type summing struct {
-	done  int // bytes in state, whole chunks
+// prefixHash hashes ever longer beginnings of one body without hashing whole chunks again.
+type prefixHash struct {
+	done  int // the number of bytes in state: whole chunks
 	state uint64
 }
 
-// upTo is the hash of the bytes up to end, which is no smaller than the time before.
-func (s *summing) upTo(p *Parser, raw []byte, end int) uint64 {
+// upTo returns the hash of the bytes up to end, which must not decrease between calls.
+func (s *prefixHash) upTo(p *Parser, raw []byte, end int) uint64 {
 	for ; s.done+chunk <= end; s.done += chunk {
 		s.state = p.sum(s.state, raw[s.done:s.done+chunk])
 	}
 	return p.sum(s.state, raw[s.done:end])
 }
 
-// sum is a hash of bytes and of what came before them.
+// sum hashes bytes together with the hash of those before them.
 func (p *Parser) sum(before uint64, raw []byte) uint64 { return Sum(p.seed, before, raw) }
 
-// Sum is a hash of bytes, and of what came before them, that nobody without the
-// seed can foresee. It takes them as one string, since maphash.Bytes goes through
-// them in small pieces, which takes five times as long.
+// Sum hashes bytes together with the hash of those before them. Nobody without the
+// seed can predict the result. It hashes the bytes as one string because maphash.Bytes
+// hashes them in small pieces, which takes five times as long.
 func Sum(seed maphash.Seed, before uint64, raw []byte) uint64 {
 	return maphash.Comparable(seed, link{before, unsafe.String(unsafe.SliceData(raw), len(raw))})
 }
 
-// link is what Sum hashes.
+// link is the value that Sum hashes.
 type link struct {
 	before uint64
 	bytes  string
 }
 
-// find is the longest known beginning that raw may have. Whether it has it, its
-// sum tells.
+// find returns the longest known beginning that raw may have. The caller compares its
+// sum to be sure.
 func (p *Parser) find(key uint64, raw []byte, f Format, lim Limits) (found *beginning) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +147,7 @@ func (p *Parser) find(key uint64, raw []byte, f Format, lim Limits) (found *begi
 	return found
 }
 
-// keep remembers a beginning in place of another (nil: of none), which it continues.
+// keep adds a beginning and drops old (nil: none), which it continues.
 func (p *Parser) keep(old, next *beginning) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,7 +169,7 @@ func (p *Parser) keep(old, next *beginning) {
 	}
 }
 
-// forget drops a beginning. The lock is held.
+// forget drops a beginning. The caller holds the lock.
 func (p *Parser) forget(e *list.Element) {
 	k := p.recent.Remove(e).(*beginning)
 	p.size -= k.weight()
@@ -186,13 +185,13 @@ func (p *Parser) forget(e *list.Element) {
 	}
 }
 
-// weight is about what a beginning takes, in bytes.
+// weight returns the approximate memory of a beginning, in bytes.
 func (k *beginning) weight() int {
 	return 512 + 64*len(k.elements) + 20*len(k.splits) + 16*(len(k.fields)+len(k.rest))
 }
 
-// split copies the fields up to the one at list, and those from behind on with
-// offsets counted from there.
+// split copies the fields up to the one at list, and the fields after it with
+// offsets counted from behind.
 func (b *Body) split(list, behind int) (before, rest []field) {
 	for _, f := range b.fields {
 		if int(f.key) <= list {
@@ -204,7 +203,7 @@ func (b *Body) split(list, behind int) (before, rest []field) {
 	return before, rest
 }
 
-// moved is a field whose offsets are larger by n.
+// moved returns the field with n added to its offsets.
 func (f field) moved(n int) field {
 	d := int32(n)
 	return field{f.key + d, f.keyEnd + d, f.val + d, f.valEnd + d}

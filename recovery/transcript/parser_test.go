@@ -130,7 +130,7 @@ func TestParserIsBounded(t *testing.T) {
 		for k := range many {
 			many[k] = fmt.Sprintf(`{"role":"user","content":"%d %d"}`, i, k)
 		}
-		many[0] = fmt.Sprintf(`{"role":"system","content":"%d%s"}`, i, strings.Repeat(" ", opening))
+		many[0] = fmt.Sprintf(`{"role":"system","content":"%d%s"}`, i, strings.Repeat(" ", keyLength))
 		if _, err := p.Parse(grown(many, len(many), "", someTools), Chat, Limits{}); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func FuzzParser(f *testing.F) {
 	f.Add(string(grown(s, 40, "", someTools)), 3000, ` ,{"role":"user"}], "x":1}`)
 	f.Add(string(grown(s, 40, `"model":"m",`, "")), 9000, `"}]}`)
 	f.Fuzz(func(t *testing.T, first string, at int, end string) {
-		pad := `{"pad":"` + strings.Repeat("x", worthwhile) + `",`
+		pad := `{"pad":"` + strings.Repeat("x", minParserBody) + `",`
 		p, one := NewParser(), []byte(strings.Replace(first, "{", pad, 1))
 		_, _ = p.Parse(one, Chat, Limits{})
 		at = min(max(at, 0)+len(pad), len(one))
@@ -187,16 +187,16 @@ func FuzzParser(f *testing.F) {
 // A beginning has one hash, however it was come by, and any other byte another.
 func TestSumming(t *testing.T) {
 	p, raw := NewParser(), body(t, 3*chunk)
-	for _, ends := range [][]int{{1, 2, 3}, {chunk - 1, chunk, chunk + 1}, {opening, 2*chunk + 7}, {chunk, chunk, 2 * chunk}, {2*chunk - 1, 3*chunk - 5}} {
-		var s summing
+	for _, ends := range [][]int{{1, 2, 3}, {chunk - 1, chunk, chunk + 1}, {keyLength, 2*chunk + 7}, {chunk, chunk, 2 * chunk}, {2*chunk - 1, 3*chunk - 5}} {
+		var s prefixHash
 		for _, end := range ends {
 			got := s.upTo(p, raw, end)
-			if want := new(summing).upTo(p, raw, end); got != want {
+			if want := new(prefixHash).upTo(p, raw, end); got != want {
 				t.Errorf("%v: another hash up to %d", ends, end)
 			}
 			for _, at := range []int{0, end / 2, end - 1} {
 				raw[at] ^= 1
-				if new(summing).upTo(p, raw, end) == got {
+				if new(prefixHash).upTo(p, raw, end) == got {
 					t.Errorf("byte %d does not count up to %d", at, end)
 				}
 				raw[at] ^= 1

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Shape is what a message consists of besides its role, its text and its calls.
+// Shape describes a message besides its role, its text and its calls.
 type Shape struct {
 	Parts     bool   // the content is a list of parts, not a string
 	Texts     int    // parts that are text; 1 for a string
-	Media     int    // parts that are not: images, files, sound
-	Reasoning bool   // it carries reasoning, or signatures of it, that a provider may want back unchanged
-	Mark      []byte // the last cache mark on the message or its parts, as it stands in the body; nil if there is none
+	Media     int    // parts that are neither text nor reasoning: images, files, sound
+	Reasoning bool   // it has reasoning, or signatures of it, that a provider may want back unchanged
+	Mark      []byte // the last raw cache mark on the message or its parts; nil if there is none
 }
 
-// Shape tells what the message consists of.
+// Shape returns what the message consists of.
 func (m Message) Shape() (s Shape) {
 	r := m.body.format.reader()
 	for i := m.first; i < m.first+m.count; i++ {
@@ -52,31 +52,31 @@ func (m Message) Shape() (s Shape) {
 	return s
 }
 
-// SetText gives message i another text. A content that is a string stays one;
-// of a list of parts the first text part gets the text and keeps its other
-// fields, further text parts go, and parts that are not text stay if media is
-// set. A cache mark on a part that goes moves to the first text part.
+// SetText replaces the text of message i. A content that is a string stays one.
+// In a list of parts, the first text part gets the text and keeps its other
+// fields; SetText removes further text parts, and media parts unless media is set.
+// A cache mark on a removed part moves to the first text part.
 func (e *Edit) SetText(i int, text string, media bool) *Edit {
 	m, ok := e.at(i)
 	if !ok {
 		return e
 	}
-	if e.body.bare(int(m.first)) {
+	if e.body.isContentBlock(int(m.first)) {
 		e.setBlockText(m, text, media)
 		return e
 	}
 	at := -1
 	for n := int(m.first); n < int(m.first+m.count); n++ {
 		if m.count > 1 && len(e.body.entry(n).content) == 0 {
-			continue // no words: a call, or reasoning
+			continue // no content: a call or reasoning
 		}
 		if at >= 0 {
-			e.element(n).remove() // the first has it all
+			e.element(n).remove() // the first content gets the whole text
 			continue
 		}
 		at = n
 	}
-	if at < 0 { // it has none yet: they come at its end
+	if at < 0 { // the message has no content: add one at its end
 		e.element(int(m.first+m.count) - 1).after(e.body.TextMessage(m.Role, text, nil))
 		return e
 	}
@@ -89,7 +89,7 @@ func (e *Edit) SetText(i int, text string, media bool) *Edit {
 	return e
 }
 
-// setBlockText is SetText for a message that is some of the blocks of another.
+// setBlockText is SetText for a message that consists of blocks of a user's message.
 func (e *Edit) setBlockText(m Message, text string, media bool) {
 	r, at := e.body.format.reader(), -1
 	for n := int(m.first); n < int(m.first+m.count); n++ {
@@ -112,23 +112,23 @@ func (e *Edit) setBlockText(m Message, text string, media bool) {
 	}
 }
 
-// setContent gives an element another content.
+// setContent replaces the content of an element.
 func (e *Edit) setContent(n int, raw []byte) {
-	if e.body.bare(n) || e.body.raw[e.body.elements[n].start] != '{' { // nothing but a content
+	if e.body.isContentBlock(n) || e.body.raw[e.body.elements[n].start] != '{' { // the element itself is the content
 		e.element(n).replace(raw)
 		return
 	}
 	e.element(n).set(e.body.entry(n).contentField, raw)
 }
 
-// TextMessage is a message of this body's format for Edit.InsertMessage. role is
+// TextMessage returns a message in this body's format for Edit.InsertMessage. role is
 // one of the Role constants for a user, an assistant or the system; mark is a
 // cache mark, or nil.
 func (b *Body) TextMessage(role, text string, mark []byte) []byte {
 	return b.format.reader().message(role, text, mark)
 }
 
-// changedObject is a JSON object with changes to its fields.
+// changedObject returns a JSON object with changes to its fields.
 func changedObject(raw []byte, changes ...change) ([]byte, error) {
 	slots, open, err := members(raw, 0)
 	if err != nil {
@@ -141,12 +141,12 @@ func changedObject(raw []byte, changes ...change) ([]byte, error) {
 	return Spliced(raw, emit(nil, slots, n, open, true))
 }
 
-// filled reports whether a value says anything.
+// filled reports whether a value is neither null nor an empty string, list or object.
 func filled(raw []byte) bool {
 	return len(raw) > 2 && !isNull(raw)
 }
 
-// withTexts is a content with another text.
+// withTexts returns a content with its text replaced; see SetText.
 func withTexts(r reader, content []byte, text string, media bool) ([]byte, error) {
 	if len(content) == 0 || isNull(content) || isString(content) {
 		return String(text), nil
@@ -156,9 +156,9 @@ func withTexts(r reader, content []byte, text string, media bool) ([]byte, error
 	}
 	var (
 		parts [][]byte
-		at    = -1   // of the text part that stays
-		mark  []byte // of parts that go
-		print []byte // the last part with what a command printed
+		at    = -1   // index of the text part that stays
+		mark  []byte // the last cache mark of removed parts
+		print []byte // the last part with the output of a command
 	)
 	for raw := range elementsOf(content) {
 		switch p := r.part(raw); {
@@ -176,7 +176,7 @@ func withTexts(r reader, content []byte, text string, media bool) ([]byte, error
 	}
 	var err error
 	switch {
-	case print != nil: // of what commands printed, and how the last of them ended
+	case print != nil: // one part with the new text, and how the last command ended
 		print, err = changedObject(print, change{kind: changeSet, name: "stdout", raw: String(text)}, change{kind: changeSet, name: "stderr", raw: []byte(`""`)})
 		parts = [][]byte{print}
 	case at < 0:
@@ -187,7 +187,7 @@ func withTexts(r reader, content []byte, text string, media bool) ([]byte, error
 	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']'), err
 }
 
-// withText is a part that has text with another, and with a mark (nil: none) if it has none.
+// withText returns a text part with another text, and with mark if it has no cache mark itself and mark is not nil.
 func withText(part []byte, text string, mark []byte) ([]byte, error) {
 	if isString(part) {
 		return String(text), nil
@@ -199,7 +199,7 @@ func withText(part []byte, text string, mark []byte) ([]byte, error) {
 	return changedObject(part, changes...)
 }
 
-// textOnly is the text of a list of parts as one string, if all of them are text.
+// textOnly returns the text of a list of parts as one string, and false if any of them is not text.
 func textOnly(r reader, content []byte) ([]byte, bool) {
 	if !isList(content) {
 		return nil, false
@@ -215,7 +215,7 @@ func textOnly(r reader, content []byte) ([]byte, bool) {
 	return String(strings.Join(texts, "\n")), true
 }
 
-// withoutMedia is a list of parts with a text in the place of each that is media.
+// withoutMedia returns a list of parts with a text in the place of each media part, and whether there was any.
 func withoutMedia(r reader, content []byte, mark string) ([]byte, bool) {
 	out, changed := []byte{'['}, false
 	for raw := range elementsOf(content) {

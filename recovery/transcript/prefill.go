@@ -10,11 +10,11 @@ import "strconv"
 //   - "continue_final_message": vLLM's and SGLang's switch, which excludes
 //     add_generation_prompt
 //
-// Only where the format Prefills. Where the client itself begins the answer, text goes on from its words, in
-// the same message: it is that one that a server continues.
+// It works only in formats that Prefills. If the client itself begins the answer, Continue appends text to
+// that message, because a server continues the last message.
 func (e *Edit) Continue(text, how string) *Edit {
-	if !e.goOn(text, how) {
-		e.appendBeginning(text, how)
+	if !e.extendPrefill(text, how) {
+		e.appendPrefill(text, how)
 	}
 	if how == "continue_final_message" {
 		e.Set("continue_final_message", []byte("true"))
@@ -23,17 +23,17 @@ func (e *Edit) Continue(text, how string) *Edit {
 	return e
 }
 
-// Interrupt tells the model that its answer, of which text is the beginning,
-// was interrupted: that answer, and behind it what a user says of it.
+// Interrupt adds the beginning of an interrupted answer to the history, and behind it
+// a user's message, said, that explains the interruption to the model.
 func (e *Edit) Interrupt(text, said string) *Edit {
-	if !e.goOn(text, "") {
+	if !e.extendPrefill(text, "") {
 		e.AppendMessage(e.body.TextMessage(RoleAssistant, text, nil))
 	}
 	return e.AppendMessage(e.body.note(said))
 }
 
-// Sampled reports whether the same request may be answered in other words: unless
-// it asks for a temperature of 0, or for a seed.
+// Sampled reports whether the model may answer the same request in other words: it
+// returns false if the request sets a temperature of 0 or a seed.
 func (b *Body) Sampled() bool {
 	if seed, ok := b.Field("seed"); ok && !isNull(seed) {
 		return false
@@ -46,9 +46,9 @@ func (b *Body) Sampled() bool {
 	return err != nil || n != 0
 }
 
-// goOn adds text to the client's beginning of the answer, if there is one.
-func (e *Edit) goOn(text, how string) bool {
-	begun, ok := e.body.Begun()
+// extendPrefill appends text to the client's prefill; it returns false if there is none.
+func (e *Edit) extendPrefill(text, how string) bool {
+	begun, ok := e.body.Prefill()
 	if !ok || len(e.tail) > 0 {
 		return false
 	}
@@ -63,8 +63,8 @@ func (e *Edit) goOn(text, how string) bool {
 	return true
 }
 
-// appendBeginning is a message of the model that begins with text.
-func (e *Edit) appendBeginning(text, how string) {
+// appendPrefill appends a message of the model with text, for a server to continue.
+func (e *Edit) appendPrefill(text, how string) {
 	msg := e.body.TextMessage(RoleAssistant, text, nil)
 	if how == "prefix" {
 		msg = append(msg[:len(msg)-1], `,"prefix":true}`...)
@@ -72,10 +72,9 @@ func (e *Edit) appendBeginning(text, how string) {
 	e.AppendMessage(msg)
 }
 
-// Begun is the message that the history ends with, where that is the model's
-// own and calls nothing: the beginning of an answer, written by the client, that
-// the model is to continue (a prefill).
-func (b *Body) Begun() (m Message, ok bool) {
+// Prefill returns the prefill: the last message of the history if it is the model's and has
+// no calls. The client wrote it as the beginning of an answer that the model shall continue.
+func (b *Body) Prefill() (m Message, ok bool) {
 	list := b.Messages()
 	if len(list) == 0 || !b.Prefills() {
 		return Message{}, false
@@ -84,11 +83,11 @@ func (b *Body) Begun() (m Message, ok bool) {
 	return m, m.Role == RoleAssistant && len(m.ToolCalls()) == 0
 }
 
-// Prefills reports whether the format has a way to begin an answer: its last message.
-// Elsewhere that is history like any other.
+// Prefills reports whether a last message by the model is a prefill in this format. In
+// others it is part of the history like any other.
 func (b *Body) Prefills() bool { return b.format.layout().prefills }
 
-// SetInt gives a top-level field an integer.
+// SetInt sets a top-level field to an integer.
 func (e *Edit) SetInt(field string, n int) *Edit {
 	return e.Set(field, strconv.AppendInt(nil, int64(n), 10))
 }
@@ -103,17 +102,17 @@ func (b *Body) HasRole(role string) bool {
 	return false
 }
 
-// ForceCall asks for a call of one function, if the request offers it.
+// ForceCall demands a call of one function, if the request offers it.
 func (e *Edit) ForceCall(name string) *Edit {
 	t, ok := e.body.tool(name)
-	if !ok || e.body.format.layout().blocks && e.body.Reasoning() { // who thinks cannot be forced there
+	if !ok || e.body.format.layout().blocks && e.body.Reasoning() { // the Messages API refuses this with thinking
 		return e
 	}
 	return e.Set("tool_choice", e.body.format.reader().choice(&t))
 }
 
-// ForbidCalls asks for text. The definitions of the tools stay, so that a
-// cached prompt does.
+// ForbidCalls forbids tool calls. The definitions of the tools stay, so that the
+// prompt cache still matches.
 func (e *Edit) ForbidCalls() *Edit {
 	if _, ok := e.body.Field(e.body.format.layout().offer); !ok && !e.body.HasTools() {
 		return e

@@ -4,7 +4,7 @@ import "slices"
 
 // responses reads the Responses API, as OpenAI and its compatible servers define
 // it: https://platform.openai.com/docs/api-reference/responses/create
-// Its history is a list of items, of which one turn of the model takes several.
+// Its history is a list of items; one turn of the model consists of several.
 type responses struct{}
 
 var _ reader = responses{}
@@ -35,7 +35,7 @@ func (responses) check(b *Body) *Error {
 	return b.checkStream()
 }
 
-// asksFor reports whether the request wants this to be included in the answer.
+// asksFor reports whether the request's "include" lists what.
 func (b *Body) asksFor(what string) bool {
 	list, _ := b.Field("include")
 	for v := range elementsOf(list) {
@@ -46,7 +46,7 @@ func (b *Body) asksFor(what string) bool {
 	return false
 }
 
-// has reports whether a top-level field is there, and not null.
+// has reports whether a top-level field exists and is not null.
 func (b *Body) has(name string) bool {
 	f := b.find(name)
 	return f != nil && !isNull(b.raw[f.val:f.valEnd])
@@ -87,9 +87,9 @@ func (r responses) state(b *Body) (s State) {
 				s.Kind = max(s.Kind, Referencing)
 			}
 		case "message", "reasoning":
-			s.Tells = s.Tells || s.Stored && isString(e.id) && e.role == RoleAssistant && !e.own()
-		case "function_call", "custom_tool_call": // some clients leave the id out of a call that they tell again
-			s.Tells = s.Tells || s.Stored && !e.own()
+			s.Resends = s.Resends || s.Stored && isString(e.id) && e.role == RoleAssistant && !e.own()
+		case "function_call", "custom_tool_call": // some clients leave out the id of a call that they send again
+			s.Resends = s.Resends || s.Stored && !e.own()
 		case "compaction", "compaction_summary", "context_compaction":
 			s.Bound = true
 		case "compaction_trigger":
@@ -141,7 +141,7 @@ func (responses) ask(out []byte, q Question) []byte {
 	return append(out, `,"store":false}`...)
 }
 
-// Qualified is the name of a tool in a namespace, "" for none.
+// Qualified returns the name of a tool with its namespace; namespace is "" for a tool without one.
 func Qualified(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -149,8 +149,8 @@ func Qualified(namespace, name string) string {
 	return namespace + "." + name
 }
 
-// ownCalls are the tools whose calls are items of their own kind. Not among them are
-// those that let the model call what the request does not list: mcp, tool_search.
+// ownCalls lists the types of tools whose calls are items of a type of their own. It leaves out
+// mcp and tool_search, with which the model may call tools that the request does not list.
 var ownCalls = [...]string{
 	"web_search", "web_search_preview", "file_search", "code_interpreter", "image_generation", "computer", "computer_use_preview",
 	"local_shell", "shell", "apply_patch",

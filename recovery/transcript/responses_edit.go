@@ -31,7 +31,7 @@ func (responses) result(c ToolCall, text string) []byte {
 	case "mcp_approval_request":
 		return answer("mcp_approval_response", "approval_request_id", `,"approve":false,"reason":`+said)
 	case "computer_call":
-		return nil // a picture answers it, and there is none
+		return nil // the result must be a screenshot
 	}
 	return answer("function_call_output", "call_id", `,"output":`+said)
 }
@@ -45,7 +45,7 @@ func (responses) choice(t *Tool) []byte {
 	if t == nil {
 		return []byte(`"none"`)
 	}
-	if stringField(t.Raw, "name") != t.Name { // a choice cannot name a tool of a namespace
+	if stringField(t.Raw, "name") != t.Name { // tool_choice cannot name a tool in a namespace
 		return []byte(`"required"`)
 	}
 	kind := t.Type

@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// usualKinds are the types of items of which most histories consist. They are asked for
-// again and again, and found out while the body is indexed. The first stands for all others.
+// usualKinds lists the types of items of which most histories consist. They are found once,
+// while the body is indexed, because kindAt is called often. Index 0 means any other type.
 var usualKinds = [...]string{"", "message", "reasoning", "function_call", "function_call_output"}
 
-// usualKind is where a type stands in usualKinds.
+// usualKind returns the index of a raw type in usualKinds.
 func usualKind(raw []byte) uint8 {
 	if isString(raw) {
 		for i := 1; i < len(usualKinds); i++ {
@@ -20,7 +20,7 @@ func usualKind(raw []byte) uint8 {
 	return 0
 }
 
-// kindAt is the type of item i. A message may lack it.
+// kindAt returns the type of item i. Messages and item references may leave it out.
 func kindAt(b *Body, i int) string {
 	if k := b.elements[i].kind; k > 0 {
 		return usualKinds[k]
@@ -31,19 +31,19 @@ func kindAt(b *Body, i int) string {
 		case b.key(i, keyRole) != nil, b.raw[b.elements[i].start] == '"': // the whole input is a string
 			return "message"
 		case len(raw) == 0 || isNull(raw):
-			return "item_reference" // as its type may be left out, too
+			return "item_reference" // its type may be left out too
 		}
 		return ""
 	}
 	return text(raw)
 }
 
-// called is where a call has what, by its type. Those that are not here run on the
-// server, with nothing for the client to answer.
-var called = map[string]struct {
-	name      string // of the tool; "" where the call says it
-	id        string // the field that its result repeats
-	arguments string
+// callFields lists, by the type of a call, the fields that hold its parts. Calls of other types
+// run on the server, so that the client sends no result.
+var callFields = map[string]struct {
+	name      string // the name of the tool; "" if the call has it in "name"
+	id        string // the field whose value its result repeats
+	arguments string // the field with the arguments
 }{
 	"function_call":        {"", "call_id", "arguments"},
 	"custom_tool_call":     {"", "call_id", "input"},
@@ -55,8 +55,8 @@ var called = map[string]struct {
 	"mcp_approval_request": {"", "id", "arguments"},
 }
 
-// isCall reports whether item i is a call that the client answers. A search for tools
-// is one if it has an id to answer to.
+// isCall reports whether item i is a call that the client answers. A tool_search_call is
+// one only if it has a call_id; else the server ran it.
 func isCall(b *Body, i int) bool {
 	kind := kindAt(b, i)
 	switch kind {
@@ -65,7 +65,7 @@ func isCall(b *Body, i int) bool {
 	case "message", "reasoning", "function_call_output":
 		return false
 	}
-	c, ok := called[kind]
+	c, ok := callFields[kind]
 	return ok && (c.id != "call_id" || isString(b.key(i, keyCallID)))
 }
 
@@ -100,13 +100,13 @@ func (responses) entry(b *Body, i int) entry {
 		case role != "" && role != RoleAssistant:
 			e.role = RoleOpaque
 		default:
-			e.role = RoleAssistant // what the model did, also where that is not known
+			e.role = RoleAssistant // an action of the model, also one of an unknown type
 		}
 		switch kind {
 		case "tool_search_output":
 			e.tools, _ = member(b.element(i), "tools")
 		case "item_reference", "mcp_approval_request", "local_shell_call_output":
-			e.bare = true
+			e.idOnly = true
 		}
 	}
 	if e.role == RoleTool {
@@ -115,7 +115,7 @@ func (responses) entry(b *Body, i int) entry {
 	return e
 }
 
-// answeredID is the id of the call that an item answers, nil if it answers none, and its field.
+// answeredID returns the id of the call that an item answers, nil if it answers none, and the field that holds it.
 func answeredID(b *Body, i int) (id []byte, field string) {
 	kind := kindAt(b, i)
 	if id := b.key(i, keyCallID); isString(id) || kind == "function_call_output" {
@@ -136,7 +136,7 @@ func (responses) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
 		return calls
 	}
 	kind := kindAt(b, i)
-	at := called[kind]
+	at := callFields[kind]
 	var f callee
 	var id, space []byte
 	for name, v := range fieldsOf(b.element(i)) {
@@ -162,8 +162,8 @@ func (responses) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
 	return calls
 }
 
-// part reads a part of a message or of a result: text, or what a command of a shell
-// printed and how it ended.
+// part reads a part of a message or of a result: text, media, or the output of a shell
+// command with its exit status.
 func (responses) part(raw []byte) (p part) {
 	if isString(raw) {
 		return part{kind: partText, wire: []byte("text"), plain: true, texts: [2][]byte{raw}}
@@ -205,7 +205,7 @@ func (responses) part(raw []byte) (p part) {
 	return p
 }
 
-// asides are the words of reasoning, and of what ran on the server.
+// asides yields the words of reasoning and of calls that ran on the server.
 func (r responses) asides(b *Body, i int, yield func(aside) bool) bool {
 	if e := r.entry(b, i); kindAt(b, i) == "message" || e.calls || e.role == RoleTool {
 		return true

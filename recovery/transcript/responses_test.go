@@ -149,10 +149,10 @@ func TestResponsesState(t *testing.T) {
 		`{"input":[{"type":null,"id":"msg_1"}],"store":false}`:                      {Kind: Referencing},
 		`{"input":[{"type":"compaction","encrypted_content":"x"}],"store":false}`:   {Bound: true},
 		`{"input":[{"role":"user","content":"x"},{"type":"compaction_trigger"}]}`:   {Stored: true, Closed: true},
-		`{"input":[{"type":"reasoning","id":"rs_1","encrypted_content":"x"}]}`:      {Stored: true, Tells: true},
-		`{"input":[{"role":"assistant","id":"msg_1","content":"x"}]}`:               {Stored: true, Tells: true},
+		`{"input":[{"type":"reasoning","id":"rs_1","encrypted_content":"x"}]}`:      {Stored: true, Resends: true},
+		`{"input":[{"role":"assistant","id":"msg_1","content":"x"}]}`:               {Stored: true, Resends: true},
 		`{"input":[{"role":"assistant","id":"msg_1","content":"x"}],"store":false}`: {},
-		`{"input":[{"role":"assistant","content":"x"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`: {Stored: true, Tells: true},
+		`{"input":[{"role":"assistant","content":"x"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`: {Stored: true, Resends: true},
 		`{"input":[{"role":"user","content":"x"},{"role":"assistant","content":"x"},{"role":"user","content":"x"}]}`:        {Stored: true},
 		`{"input":[{"role":"user","id":"msg_1","content":"x"},{"role":"assistant","id":"msg_rebound_1","content":"x"}]}`:    {Stored: true},
 		`{"input":[{"type":"item_reference","id":"x"}],"previous_response_id":"resp_1"}`:                                    {Kind: Chained, Stored: true},
@@ -171,8 +171,8 @@ func TestResponsesEdit(t *testing.T) {
 		present []string
 	}{
 		"a turn goes whole": {func(e *Edit) { e.RemoveMessage(2) }, []string{"rs_1", "msg_1", "fc_1", "ctc_1", "nt_1"}, []string{`"call_1","output"`}},
-		"reasoning goes":    {func(e *Edit) { e.LoseReasoning(nil) }, []string{"rs_1", "msg_1", "fc_1", "ctc_1", "nt_1", "encrypted_content\":"}, []string{`"phase":"commentary"`, `"name":"ls"`}},
-		"ids go":            {func(e *Edit) { e.LoseIDs() }, []string{`"rs_1"`, `"fc_1"`}, []string{`"encrypted_content":"abc"`, `"call_1"`}},
+		"reasoning goes":    {func(e *Edit) { e.DropReasoning(nil) }, []string{"rs_1", "msg_1", "fc_1", "ctc_1", "nt_1", "encrypted_content\":"}, []string{`"phase":"commentary"`, `"name":"ls"`}},
+		"ids go":            {func(e *Edit) { e.DropIDs() }, []string{`"rs_1"`, `"fc_1"`}, []string{`"encrypted_content":"abc"`, `"call_1"`}},
 		"a summary in its place": {func(e *Edit) {
 			e.RemoveMessage(2).RemoveMessage(3).RemoveMessage(4).AppendMessage(b.TextMessage(RoleUser, "S", nil))
 		}, []string{"fc_1", "call_1"}, []string{`"text":"S"`}},
@@ -234,14 +234,14 @@ func TestResponsesOwn(t *testing.T) {
 		t.Errorf("%+v", b.State())
 	}
 	e := b.Edit()
-	if !e.LoseOwn() {
+	if !e.DropOwnIDs() {
 		t.Error("nothing was ours")
 	}
 	got, err := e.Apply()
 	if want := `{"input":[{"role":"user","content":"x"},{"type":"message","role":"assistant","content":"stopped"},{"role":"user","content":"y"},{"role":"user","content":"_rebound"}]}`; err != nil || string(got) != want {
 		t.Errorf("%v\n got %s\nwant %s", err, got, want)
 	}
-	if b = parseResponses(t, string(got)); b.Edit().LoseOwn() {
+	if b = parseResponses(t, string(got)); b.Edit().DropOwnIDs() {
 		t.Error("ours twice")
 	}
 }

@@ -2,10 +2,10 @@ package transcript
 
 import "fmt"
 
-// Valid reports whether raw is exactly one JSON value (RFC 8259) that is nested
-// at most depth deep (DefaultDepth if depth is not positive). The error is an
-// *Error. Bytes above 0x7f are not checked for valid UTF-8. It does not
-// allocate, and its time is linear in raw.
+// Valid returns nil if raw is exactly one JSON value (RFC 8259) with at most depth
+// levels of nesting (DefaultDepth if depth is not positive), else an *Error. It does
+// not check bytes above 0x7f for valid UTF-8. It does not allocate on success, and its
+// time is linear in raw.
 func Valid(raw []byte, depth int) error {
 	s := scanner{data: raw, limit: depth}
 	if depth <= 0 {
@@ -26,9 +26,9 @@ func Valid(raw []byte, depth int) error {
 type scanner struct {
 	data  []byte
 	limit int
-	known bool // data was validated before: a string's end is all that is looked for
+	known bool // data is known to be valid: str only looks for the end of a string
 
-	values int // that were met
+	values int // JSON values so far, without the outermost
 	err    *Error
 }
 
@@ -93,7 +93,7 @@ func (s *scanner) value(i, depth int) int {
 }
 
 // container scans the object or array at i without recursion: one bit for each
-// open level says whether it is an object.
+// open level is set for an object.
 func (s *scanner) container(i, depth int) int {
 	var (
 		d      = s.data

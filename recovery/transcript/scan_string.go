@@ -19,13 +19,13 @@ const (
 	each80 = 0x8080808080808080
 )
 
-// special marks the special ones of eight bytes, at least the first of them.
+// special marks the special bytes of eight, at least the first of them.
 func special(w uint64) uint64 {
 	return (((w ^ each02) - each21) | ((w ^ each5c) - each01)) &^ w & each80
 }
 
-// StringLen is how many bytes the JSON string takes that raw begins with, its
-// quotes among them; 0 if there is none, or none that is valid.
+// StringLen returns the length of the JSON string at the beginning of raw, in bytes
+// with its quotes; 0 if there is no valid string.
 func StringLen(raw []byte) int {
 	if !isString(raw) {
 		return 0
@@ -34,8 +34,8 @@ func StringLen(raw []byte) int {
 	return max(0, s.str(1))
 }
 
-// str scans the rest of a string after its opening quote at i-1. Names and ids are
-// short and have no escapes.
+// str scans the rest of a string after its opening quote at i-1. Its first loop is for
+// names and ids, which are short and have no escapes.
 func (s *scanner) str(i int) int {
 	d := s.data
 	for at := i; at <= i+16 && at+8 <= len(d); at += 8 {
@@ -52,7 +52,7 @@ func (s *scanner) str(i int) int {
 	return s.long(i)
 }
 
-// long is str of any string.
+// long is str for any string.
 func (s *scanner) long(i int) int {
 	d := s.data
 	for i < len(d) {

@@ -13,7 +13,7 @@ type Splice struct {
 	Raw        []byte
 }
 
-// Spliced writes src with all splices in one pass; they must not overlap.
+// Spliced returns src with all splices applied in one pass. Splices that overlap are an error.
 func Spliced(src []byte, list []Splice) ([]byte, error) {
 	slices.SortStableFunc(list, func(a, b Splice) int { return cmp.Compare(a.Start, b.Start) })
 	size, at := len(src), 0
@@ -33,17 +33,18 @@ func Spliced(src []byte, list []Splice) ([]byte, error) {
 	return append(out, src[at:]...), nil
 }
 
-// slot is one member of an object or element of an array, and what becomes of it.
+// slot is one member of an object or element of an array, with its changes.
 type slot struct {
 	name                     string
-	key, keyEnd, val, valEnd int    // where it stands; key equals val in arrays
-	before                   []byte // elements in front of it, each with its comma
-	behind                   []byte // elements behind it, the same
+	key, keyEnd, val, valEnd int    // its offsets; key equals val in arrays
+	before                   []byte // elements inserted before it, each followed by a comma
+	behind                   []byte // elements inserted behind it, each after a comma
 	raw                      []byte // new value, nil to keep
 	renamed, deleted, added  bool
 }
 
-// members lists the fields of the object in raw, which stands at base.
+// members lists the fields of the object in raw, which is at offset base, and returns the offset
+// behind its opening brace.
 func members(raw []byte, base int) (slots []slot, open int, err error) {
 	s := scanner{data: raw, limit: math.MaxInt}
 	at := s.space(0)
@@ -60,7 +61,7 @@ func members(raw []byte, base int) (slots []slot, open int, err error) {
 
 // resolve carries out the changes on slots; new fields are appended.
 func resolve(slots []slot, changes []change) ([]slot, error) {
-	// Of equal names the last counts, as for readers.
+	// Of equal names the last counts, as in member.
 	find := func(name string, deleted bool) *slot {
 		for i := len(slots) - 1; i >= 0; i-- {
 			if slots[i].name == name && slots[i].deleted == deleted {
@@ -97,9 +98,9 @@ func resolve(slots []slot, changes []change) ([]slot, error) {
 	return slots, nil
 }
 
-// emit appends the splices for slots, of which the first n stand in the source
-// and the rest are new. open is the offset after the opening bracket; named
-// tells an object from an array.
+// emit appends the splices for slots, of which the first n exist in the source
+// and the rest are new. open is the offset behind the opening bracket; named
+// is true for an object and false for an array.
 func emit(out []Splice, slots []slot, n, open int, named bool) []Splice {
 	left := 0
 	for i := 0; i < n; i++ {

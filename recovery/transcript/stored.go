@@ -5,23 +5,23 @@ import (
 	"encoding/json"
 )
 
-// Turn is what the id of an answer stands for that a server was to keep and does not have:
-// the history that it answered, and what it said.
+// Turn is the content behind the id of an answer that a client expects the server to store:
+// the history of its request and the elements of the answer.
 type Turn struct {
-	Previous string          `json:"previous,omitempty"` // the answer that it goes on from, which the server knows
-	Elements json.RawMessage `json:"elements"`           // a list
-	IDs      []string        `json:"ids,omitempty"`      // under which elements of the answer may be named
+	Previous string          `json:"previous,omitempty"` // the id of the answer that it continues, which the server has
+	Elements json.RawMessage `json:"elements"`           // a list of the history's and the answer's elements
+	IDs      []string        `json:"ids,omitempty"`      // the ids by which a client may refer to elements of the answer
 }
 
-// Turn returns what an answer to this request stands for, whose elements output lists, and those
-// of them by their ids: empty ones cannot be told again, as reasoning that no server has.
+// Turn returns the Turn of an answer to this request, whose elements are in the list output, and
+// these elements by their ids. A nil element cannot be sent again, such as reasoning that no server has.
 func (b *Body) Turn(output []byte) (t Turn, elements map[string][]byte) {
 	previous, _ := b.Field("previous_response_id")
 	t.Previous = text(previous)
 	list := b.expanded(nil)
 	elements = map[string][]byte{}
 	for raw := range elementsOf(output) {
-		again := retold(raw)
+		again := resendable(raw)
 		if again != nil {
 			list = append(list, again)
 		}
@@ -33,8 +33,8 @@ func (b *Body) Turn(output []byte) (t Turn, elements map[string][]byte) {
 	return t, elements
 }
 
-// Referred returns what of the request only a server knows: the answer that it goes on from, empty
-// for none, and at most so many of the elements, the latest: those that it names, and reasoning.
+// Referred returns the ids in the request that only a server can resolve: that of the answer that it
+// continues, "" for none, and those of the latest item references and reasoning items, at most most.
 func (b *Body) Referred(most int) (previous string, ids []string) {
 	if b.format != Responses {
 		return "", nil
@@ -48,8 +48,8 @@ func (b *Body) Referred(most int) (previous string, ids []string) {
 	return text(raw), ids
 }
 
-// WriteOut puts what a server does not have in the place of its names: the turn that the request
-// goes on from, nil for none, and elements by their ids.
+// WriteOut replaces ids that a server does not have by their content: the turn that the request
+// continues, nil for none, and elements by their ids.
 func (e *Edit) WriteOut(previous *Turn, elements map[string][]byte) *Edit {
 	list := e.body.expanded(elements)
 	if previous != nil {
@@ -65,7 +65,7 @@ func (e *Edit) WriteOut(previous *Turn, elements map[string][]byte) *Edit {
 	return e.Set("input", arrayOf(list))
 }
 
-// unsealed reports whether an element is reasoning that only its server has.
+// unsealed reports whether an element is reasoning without its sealed content, which only its server has.
 func (b *Body) unsealed(i int) bool {
 	if kindAt(b, i) != "reasoning" {
 		return false
@@ -74,8 +74,8 @@ func (b *Body) unsealed(i int) bool {
 	return len(text(sealed)) == 0
 }
 
-// expanded lists the elements of the history. A reference to one of elements becomes that element, or nothing;
-// what reasoning led to that is gone has no id.
+// expanded lists the elements of the history. A reference to one of elements becomes that element, or is
+// dropped if that is nil; items that follow removed reasoning lose their ids.
 func (b *Body) expanded(elements map[string][]byte) (list [][]byte) {
 	lost := false
 	for i := range b.elements {
@@ -91,7 +91,7 @@ func (b *Body) expanded(elements map[string][]byte) (list [][]byte) {
 		case lost && b.entry(i).role != RoleAssistant:
 			lost = false
 		case lost:
-			if again := retold(raw); again != nil {
+			if again := resendable(raw); again != nil {
 				raw = again
 			}
 		}
@@ -102,11 +102,11 @@ func (b *Body) expanded(elements map[string][]byte) (list [][]byte) {
 	return list
 }
 
-// retold is an element of an answer as a client tells it to a server that does not know it; nil if
-// that cannot be: what a provider's own tool did, and reasoning, are nothing without their ids.
-func retold(raw []byte) []byte {
+// resendable returns an element of an answer without its id, for a server that has not stored it; nil for
+// reasoning and for calls of a provider's own tools, which are meaningless without their ids.
+func resendable(raw []byte) []byte {
 	kind := stringField(raw, "type")
-	if c, ok := called[kind]; kind != "message" && (!ok || c.id != "call_id") {
+	if c, ok := callFields[kind]; kind != "message" && (!ok || c.id != "call_id") {
 		return nil
 	}
 	out := []byte{'{'}

@@ -13,13 +13,13 @@ import (
 
 // walker steps through the members of one object or the elements of one array.
 // It validates as it goes: next and skip return false at the end and on an
-// error, which is then in the scanner.
+// error, which is then in the scanner's err.
 type walker struct {
 	s      *scanner
 	depth  int // containers open around the members
-	i      int // where to go on; after the end, the offset behind the container
+	i      int // the offset to continue at; after the end, the offset behind the container
 	object bool
-	closer byte // what ends the container
+	closer byte // the bracket that ends the container
 	began  bool
 
 	// The current member. name is decoded; key and keyEnd include the quotes.
@@ -28,13 +28,13 @@ type walker struct {
 	key, keyEnd, val, valEnd int
 }
 
-// walk prepares stepping through the container at i, inside depth open ones.
+// walk returns a walker through the container at i, inside depth open ones.
 func (s *scanner) walk(i, depth int) walker {
 	if depth >= s.limit {
 		s.fail(CodeTooDeep, i, "the JSON is nested more than %d levels deep, at byte %d", s.limit, i)
 	}
 	c := s.data[i]
-	return walker{s: s, i: i + 1, depth: depth + 1, object: c == '{', closer: c + 2} // as in ASCII
+	return walker{s: s, i: i + 1, depth: depth + 1, object: c == '{', closer: c + 2} // in ASCII, closing brackets are two behind
 }
 
 // next finds the next member and stops at its value, which skip must pass.
@@ -99,7 +99,7 @@ func (w *walker) next() bool {
 	return true
 }
 
-// plainEnd is where the closing quote of a name stands that begins at i, if it is
+// plainEnd returns the offset of the closing quote of the name at i, if the name is
 // short and has no escapes, as most are; else -1.
 func plainEnd(d []byte, i int) int {
 	for end := i + 8; i <= end && i+8 <= len(d); i += 8 {
@@ -113,7 +113,7 @@ func plainEnd(d []byte, i int) int {
 	return -1
 }
 
-// nameIn is the text of a quoted name; usually a part of raw.
+// nameIn returns the text of a quoted name: a part of raw unless it has escapes.
 func nameIn(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\\') >= 0 {
 		return appendDecoded(nil, raw)
@@ -123,11 +123,11 @@ func nameIn(raw []byte) []byte {
 
 // skip passes the current value and sets valEnd.
 func (w *walker) skip() bool {
-	return w.to(w.s.value(w.val, w.depth))
+	return w.endAt(w.s.value(w.val, w.depth))
 }
 
-// noObject refuses the current value, an element of the list in this field, which
-// is none of the objects that every format demands there.
+// noObject sets the error for the current value: an element of the list in this field
+// that is not an object.
 func (w *walker) noObject(field string) int {
 	if w.s.value(w.val, w.depth) < 0 {
 		return -1
@@ -137,20 +137,20 @@ func (w *walker) noObject(field string) int {
 	return -1
 }
 
-// to tells the walker that the current value ends at i, or failed.
-func (w *walker) to(i int) bool {
+// endAt sets the end of the current value; it returns false if i is negative, which means an error.
+func (w *walker) endAt(i int) bool {
 	w.i, w.valEnd = i, i
 	return i >= 0
 }
 
-// value is the current value's bytes, after skip.
+// value returns the current value's bytes, after skip.
 func (w *walker) value() []byte { return w.s.data[w.val:w.valEnd] }
 
 // step is next and skip.
 func (w *walker) step() bool { return w.next() && w.skip() }
 
-// opened walks a value that was validated before, without doing so again; ok is false if it is not a
-// container opened by the byte open.
+// opened returns a walker through a valid value, which it does not validate again; ok is false if the
+// value is not a container that begins with the byte open.
 func opened(s *scanner, raw []byte, open byte) (w walker, ok bool) {
 	if len(raw) == 0 || raw[0] != open {
 		return walker{}, false
@@ -159,8 +159,8 @@ func opened(s *scanner, raw []byte, open byte) (w walker, ok bool) {
 	return s.walk(0, 0), true
 }
 
-// elementsOf are the elements of an array that was validated before, with the capacity of
-// what it stands in; none of any other value.
+// elementsOf returns the elements of a valid array, which keep the capacity of list; none
+// for any other value.
 func elementsOf(list []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var s scanner
@@ -169,7 +169,7 @@ func elementsOf(list []byte) iter.Seq[[]byte] {
 	}
 }
 
-// partsOf are the parts of a content, which may be one part.
+// partsOf returns the parts of a content, which may itself be one part.
 func partsOf(content []byte) iter.Seq[[]byte] {
 	if isObject(content) {
 		return func(yield func([]byte) bool) { yield(content) }
@@ -177,7 +177,7 @@ func partsOf(content []byte) iter.Seq[[]byte] {
 	return elementsOf(content)
 }
 
-// fieldsOf are the fields of an object, as elementsOf, by their decoded names.
+// fieldsOf returns the decoded names and the values of a valid object, like elementsOf.
 func fieldsOf(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		var s scanner
@@ -203,7 +203,7 @@ func isList(raw []byte) bool { return len(raw) > 0 && raw[0] == '[' }
 // isObject reports whether a validated value is an object.
 func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// text is the decoded value of a string, or "" for anything else.
+// text returns the decoded value of a valid string, or "" for any other value.
 func text(raw []byte) string {
 	if !isString(raw) {
 		return ""
@@ -211,7 +211,7 @@ func text(raw []byte) string {
 	if in := raw[1 : len(raw)-1]; bytes.IndexByte(in, '\\') < 0 {
 		return string(in)
 	}
-	var short [256]byte // most are: one copy is enough for them
+	var short [256]byte // saves most strings a second copy
 	if len(raw) <= len(short) {
 		return string(appendDecoded(short[:0], raw))
 	}
@@ -226,12 +226,12 @@ func appendText(dst, raw []byte) []byte {
 	return appendDecoded(dst, raw)
 }
 
-// Text is the decoded value of a string that is known to be valid, or "" for
+// Text returns the decoded value of a JSON string that is known to be valid, or "" for
 // any other value.
 func Text(raw []byte) string { return text(raw) }
 
-// nameOf is what stands between the quotes of a string, which is nearly always its text;
-// nil for any other value.
+// nameOf returns the bytes between the quotes of a string, which equal its text unless it has
+// escapes; nil for any other value.
 func nameOf(raw []byte) []byte {
 	if !isString(raw) {
 		return nil
@@ -239,7 +239,7 @@ func nameOf(raw []byte) []byte {
 	return raw[1 : len(raw)-1]
 }
 
-// stringField is text of a member.
+// stringField returns the text of a member, "" if it is no string.
 func stringField(object []byte, name string) string {
 	raw, _ := member(object, name)
 	return text(raw)
@@ -250,8 +250,8 @@ func isNull(raw []byte) bool   { return len(raw) > 0 && raw[0] == 'n' }
 func isTrue(raw []byte) bool   { return len(raw) > 0 && raw[0] == 't' }
 func isBool(raw []byte) bool   { return len(raw) > 0 && (raw[0] == 't' || raw[0] == 'f') }
 
-// Decode returns the text of a JSON string, given with its quotes; ok is false
-// if raw is not one valid string.
+// Decode returns the text of a JSON string with its quotes; ok is false if raw
+// is not exactly one valid string.
 func Decode(raw []byte) (s string, ok bool) {
 	if !isString(raw) || Valid(raw, 1) != nil {
 		return "", false
@@ -259,8 +259,8 @@ func Decode(raw []byte) (s string, ok bool) {
 	return text(bytes.TrimRight(raw, " \t\r\n")), true
 }
 
-// appendDecoded appends the text of a validated JSON string, given with its
-// quotes. Half surrogate pairs become U+FFFD; other bytes stay as they are.
+// appendDecoded appends the text of a valid JSON string with its quotes. Half
+// surrogate pairs become U+FFFD; other bytes stay as they are.
 func appendDecoded(dst, raw []byte) []byte {
 	in := raw[1 : len(raw)-1]
 	for {
@@ -314,9 +314,9 @@ func hex4(in []byte) (r rune) {
 	return r
 }
 
-// String encodes a JSON string. Only what JSON demands is escaped, never <, >
-// or &, so that text which was read is written with the bytes that clients
-// use. Invalid UTF-8 becomes U+FFFD.
+// String encodes a JSON string. It escapes only what JSON demands, never <, >
+// or &, so that text is written back with the bytes that clients use. Invalid
+// UTF-8 becomes U+FFFD.
 func String(s string) []byte {
 	return AppendString(make([]byte, 0, len(s)+2+len(s)/16), s)
 }

@@ -1,6 +1,6 @@
 package transcript
 
-// Choice is what a request demands of the model's use of its tools.
+// Choice is a request's demand on the model's use of its tools.
 type Choice uint8
 
 // The choices.
@@ -11,17 +11,17 @@ const (
 	ChoiceNamed                  // a call of one tool is required
 )
 
-// ToolChoice is the demand with its details.
+// ToolChoice is a Choice with its details.
 type ToolChoice struct {
 	Choice Choice
 	// Name is the tool of ChoiceNamed.
 	Name string
-	// Allowed are the names that the model may use, nil where all of the
-	// request's tools are; it goes with ChoiceAuto and ChoiceRequired.
+	// Allowed lists the tools that the model may call, nil for all of the
+	// request's tools. It is set only with ChoiceAuto and ChoiceRequired.
 	Allowed []string
 }
 
-// ContentForm is what a request demands of the answer's text.
+// ContentForm is the form that a request demands of the answer's text.
 type ContentForm uint8
 
 // The forms.
@@ -32,25 +32,23 @@ const (
 	FormOther                     // another structure, such as a grammar
 )
 
-// ToolChoice reports whether and which calls the request demands. A value that
-// is not understood counts as ChoiceAuto.
+// ToolChoice returns which calls the request demands. An unknown value counts as
+// ChoiceAuto.
 func (b *Body) ToolChoice() ToolChoice {
 	raw, _ := b.Field("tool_choice")
 	return choiceIn(raw)
 }
 
-// ContentForm reports the form that the request demands of the answer's text.
-// schema is the JSON Schema of FormSchema as it stands in the body; nil where
-// there is none.
+// ContentForm returns the form that the request demands of the answer's text.
+// schema is the raw JSON Schema of FormSchema; nil if there is none.
 func (b *Body) ContentForm() (form ContentForm, schema []byte) {
 	return b.settings().contentForm, b.settings().schema
 }
 
-// Form is what demands the form of the answer's text, as it stands in the body, nil if
-// nothing does.
+// Form returns the raw demand for a form of the answer's text, nil if there is none.
 func (b *Body) Form() []byte { return b.settings().form }
 
-// ParallelCalls reports whether one answer may have several calls, which is the default.
+// ParallelCalls reports whether one answer may have several calls. That is the default.
 func (b *Body) ParallelCalls() bool {
 	raw, ok := b.Field("parallel_tool_calls")
 	choice, _ := b.Field("tool_choice")
@@ -58,9 +56,9 @@ func (b *Body) ParallelCalls() bool {
 	return (!ok || !isBool(raw) || isTrue(raw)) && !isTrue(alone)
 }
 
-// Callable reports whether the tool takes a JSON object that the client reads:
-// a function. Others take free text, or run on the server.
+// Callable reports whether the tool is a function, which takes a JSON object and runs at
+// the client. Others take free text or run on the server.
 func (t Tool) Callable() bool { return t.Name != "" && (t.Type == KindFunction || t.Type == "") }
 
-// KindFunction is the kind of a call of a function.
+// KindFunction is the type of a tool, and the kind of a call, that is a function.
 const KindFunction = "function"

@@ -57,7 +57,7 @@ func (m *Meter) frame(b *transcript.Body, model string) uint64 {
 	for _, t := range d.tools {
 		h = fingerprint(h, t.Raw)
 	}
-	if outside := b.Outside(); outside != "" {
+	if outside := b.Instructions(); outside != "" {
 		h = fingerprint(h, []byte(outside))
 	}
 	return fingerprint(h, d.schema)

@@ -105,7 +105,7 @@ func (m *Meter) fixed(s *scale, b *transcript.Body) weight {
 	if len(d.tools) > 0 {
 		w.text += s.toolFrame(b)
 	}
-	if outside := b.Outside(); outside != "" {
+	if outside := b.Instructions(); outside != "" {
 		k := countKey{hash: maphash.String(m.seed, outside), size: len(outside), kind: kindText, encoding: s.Name}
 		w.text += messageTokens + 1 + m.remember(k, func() weight { return weight{text: s.Count(outside)} }).text
 	}
