@@ -106,22 +106,49 @@ func (s *Known) step(at int32, b byte) int32 {
 
 // Bytes returns text with its secrets replaced. It does not change text itself.
 func (s *Known) Bytes(text []byte) []byte {
-	if s == nil {
+	if s == nil || !s.in(text) {
 		return text
 	}
-	var out []byte
-	at, done := int32(0), 0
-	for i, b := range text {
-		at = s.step(at, b)
-		if n := int(s.nodes[at].found); n > 0 {
-			out = append(append(out, text[done:i+1-n]...), Hidden...)
-			at, done = 0, i+1
+	var m match
+	out := make([]byte, 0, len(text))
+	for _, b := range text {
+		out = s.next(out, b, &m)
+	}
+	return out
+}
+
+// in reports whether a text has a secret.
+func (s *Known) in(text []byte) bool {
+	at := int32(0)
+	for _, b := range text {
+		if at = s.step(at, b); s.nodes[at].found > 0 {
+			return true
 		}
 	}
-	if done == 0 {
-		return text
+	return false
+}
+
+// match is the state of a search. The zero match is at the beginning of a text.
+type match struct {
+	at    int32 // node
+	shown int   // bytes of the output since the last secret
+}
+
+// next appends the next byte of a text to out, and replaces a secret that ends with it. One that overlaps another,
+// or is the beginning of a longer one, goes with it.
+func (s *Known) next(out []byte, b byte, m *match) []byte {
+	out, m.shown = append(out, b), m.shown+1
+	m.at = s.step(m.at, b)
+	n := int(s.nodes[m.at].found)
+	if n == 0 {
+		return out
 	}
-	return append(out, text[done:]...)
+	out = out[:len(out)-min(n, m.shown)]
+	if n <= m.shown {
+		out = append(out, Hidden...)
+	}
+	m.shown = 0
+	return out
 }
 
 // Header replaces the secrets in the values of headers, in place.
@@ -148,7 +175,7 @@ func (s *Known) Body(body io.ReadCloser) io.ReadCloser {
 type hiding struct {
 	io.ReadCloser
 	s     *Known
-	at    int32
+	m     match
 	ready []byte // to be read
 	held  []byte // may begin a secret
 	chunk []byte
@@ -164,14 +191,9 @@ func (h *hiding) Read(p []byte) (int, error) {
 		h.err = err
 		out := h.held
 		for _, b := range h.chunk[:n] {
-			out = append(out, b)
-			h.at = h.s.step(h.at, b)
-			if n := int(h.s.nodes[h.at].found); n > 0 {
-				out = append(out[:len(out)-n], Hidden...)
-				h.at = 0
-			}
+			out = h.s.next(out, b, &h.m)
 		}
-		keep := int(h.s.nodes[h.at].depth)
+		keep := min(int(h.s.nodes[h.m.at].depth), h.m.shown)
 		if err != nil {
 			keep = 0
 		}

@@ -23,6 +23,8 @@ func TestSecretsAreHidden(t *testing.T) {
 		"sk-abcabcab":                          "sk-abcabcab", // only a beginning
 		`{"m":"with\/slash+and\"quote"}`:       `{"m":"[redacted]"}`,
 		"?key=with%2Fslash%2Band%22quote&b=c":  "?key=[redacted]&b=c",
+		"sk-abcabcabd-longer.":                 "[redacted].", // also the key that is its beginning
+		"sk-abcabcabd-longsk-abcabcabd":        "[redacted]-long[redacted]",
 		"EMPTY stays":                          "EMPTY stays",
 		"aaaaaaaaaaaaaaaaaaaaaab":              "aaaaaaaaaaaaaa[redacted]",
 		strings.Repeat("sk-abcabcabd ", 10000): strings.Repeat("[redacted] ", 10000),
