@@ -17,9 +17,9 @@ const (
 	brokenTurns = 6
 )
 
-// environment returns the categories of recent failures, newest first, if there are enough of them that the
-// environment seems broken. It returns nil if a third or more of the results succeeded, or if turns before a
-// user's message would be needed.
+// environment returns the categories of recent failures, newest first, if there are enough of them that the environment
+// seems broken, and nil otherwise or if that was reported before. It considers only turns since the user's last new
+// message, and more than two thirds of the results must be such failures.
 func (h *history) environment(least float64) []recovery.Category {
 	kinds, first := h.broken(len(h.turns)-1, h.since(brokenTurns), least), h.since(lookBack)
 	for k := len(h.turns) - 2; k >= first && kinds != nil; k-- {
