@@ -6,8 +6,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// AdaptParameter renames or drops a field that a target refuses. Only fields
-// that do not change what the client asked for are dropped: sampling and effort.
+// AdaptParameter renames or drops a field that a target refuses. It drops only fields that do not change what the client
+// asked for, such as sampling parameters and reasoning effort; see recovery.Droppable.
 type AdaptParameter struct{}
 
 // Name is the name that plans use.
@@ -22,17 +22,17 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	if f.Facts.Param != "" {
 		names = append([]string{f.Facts.Param}, names...)
 	}
-	if a, ok := unthinking(s, f); ok {
+	if a, ok := dropThinking(s, f); ok {
 		return a, true
 	}
 	var edits []recovery.Edit
 	for _, name := range names {
 		e, ok := adapt(s, name, f)
 		if !ok {
-			return recovery.Action{}, false // one of several cannot be helped: neither can the request
+			return recovery.Action{}, false // the target would still refuse this field
 		}
 		if c.Had(func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend }) {
-			continue // what did not help once does not help twice
+			continue // this edit was made before and did not help
 		}
 		edits = append(edits, e)
 	}
@@ -45,9 +45,9 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 // thinkingFields are the fields that ask a model to think, in the spellings of providers.
 var thinkingFields = []string{"thinking", "enable_thinking", "thinking_budget", "thinking_config", "reasoning", "reasoning_effort"}
 
-// unthinking finds the edit where a refusal says that thinking does not go with
-// something else that the client asks for, which then counts more. Other requests may think.
-func unthinking(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+// dropThinking turns thinking off if the refusal says that it conflicts with another option of the request, which then
+// takes precedence. The edit concerns this request only.
+func dropThinking(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	text := strings.ToLower(f.Signal.Message)
 	if containsAny(text, []string{"enable_thinking must be set to false", "enable_thinking only support stream", "enable_thinking must be false"}) {
 		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendThinking}); ok {
@@ -67,7 +67,7 @@ func unthinking(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bo
 	return recovery.Action{}, false
 }
 
-// adapt finds the edit for one refused field.
+// adapt returns the edit for one refused field; ok is false if there is none.
 func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Edit, bool) {
 	x := s.Exchange
 	if other := recovery.OtherLimit(name); other != "" {
@@ -83,7 +83,7 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	if v, has := x.Body.Field(name); has && recovery.Droppable(name) {
 		ed := recovery.Edit{Field: name, Drop: true}
 		if f.Facts.OfValue && len(v) <= recovery.MaxValue {
-			ed.Value = string(v) // other values may be taken
+			ed.Value = string(v) // the target may accept other values
 		}
 		return ed, true
 	}
@@ -95,12 +95,12 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	}
 	if field, _, within := strings.Cut(name, "."); within && recovery.Droppable(field) {
 		v, has := x.Body.Field(field)
-		// It is a part of this value that is refused: another value may be taken.
+		// The target refuses a part of this value and may accept another value.
 		return recovery.Edit{Field: field, Drop: true, Value: string(v)}, has && len(v) <= recovery.MaxValue
 	}
-	field, ok := ofMessage(name)
+	field, ok := messageField(name)
 	if _, has := x.Body.Field(name); !has && recovery.MessageLabel(name) {
-		field, ok = name, true // servers leave out whose field it is
+		field, ok = name, true // some servers name the field without its path
 	}
 	if ok {
 		ed := recovery.Edit{Mend: recovery.MendField, Field: field}
@@ -109,18 +109,18 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	return recovery.Edit{}, false
 }
 
-// inHistoryOrTools reports whether a path leads into what requests say or offer, rather than into their options.
+// inHistoryOrTools reports whether a path leads into the messages or tools of a request rather than into its options.
 func inHistoryOrTools(path string) bool {
 	first := path[:min(len(path), strings.IndexAny(path+".", ".[/"))]
 	return first == "messages" || first == "input" || first == "tools" || first == "system"
 }
 
-// lastStep is the last name of a path.
+// lastStep returns the last name of a path.
 func lastStep(path string) string { return path[strings.LastIndexAny(path, ".]/")+1:] }
 
-// ofMessage is the field of a message that a parameter names, as in
+// messageField returns the field of a message that a parameter names, as in
 // messages[2].name, messages.2.reasoning_content or input[3].phase.
-func ofMessage(name string) (field string, ok bool) {
+func messageField(name string) (field string, ok bool) {
 	rest, ok := strings.CutPrefix(name, "messages")
 	if !ok {
 		if rest, ok = strings.CutPrefix(name, "input"); !ok || !strings.HasPrefix(rest, "[") && !strings.HasPrefix(rest, ".") {
@@ -131,7 +131,7 @@ func ofMessage(name string) (field string, ok bool) {
 	return field, field != "" && field != "role" && field != "content" && strings.Count(rest, ".")+strings.Count(rest, "[") <= 2
 }
 
-// refusedRole recognises the refusal of the developer or system role.
+// refusedRole recognises the refusal of the developer or system role; to is the role that replaces it.
 func refusedRole(x *recovery.Exchange, name string, f *recovery.Failure) (role, to string, ok bool) {
 	if !strings.HasPrefix(name, "messages") && !strings.Contains(name, "role") {
 		return "", "", false

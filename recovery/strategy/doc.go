@@ -1,13 +1,11 @@
-// Package strategy holds the ways to try a failed attempt again, one file for
-// each. A strategy is pure: it looks at the situation and a failure and
-// describes the next attempt. Which class asks which strategies, and in which
-// order, is a row of package classify's table.
+// Package strategy contains the ways to retry a failed attempt, one file for each. A strategy is pure: it reads the
+// situation and a failure and describes the next attempt. It does not decide when it is asked: package classify's table
+// lists the strategies of each class, in order.
 package strategy
 
 import "github.com/rebound-llm/rebound/recovery"
 
-// All returns every strategy. The order does not matter: a class's plan names
-// the order in which they are asked.
+// All returns every strategy. Their order does not matter, since a class's plan has its own.
 func All() []recovery.Strategy {
 	return []recovery.Strategy{Resend{}, Wait{}, Move{}, LargerWindow{}, ClampOutput{}, AdaptParameter{}, Resume{}, Fit{}, Reask{}, Explain{},
 		MendHistory{}, TrimSchema{}, DropMedia{}, DropReasoning{}}

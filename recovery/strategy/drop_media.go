@@ -7,10 +7,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// DropMedia puts a short text in the place of attachments that a target
-// refuses, where the configuration allows it: the model then answers without
-// having seen them. Where there are only too many, the oldest of finished turns go,
-// which the model has answered already.
+// DropMedia replaces attachments that a target refuses with a short text, if the configuration allows it; the model then
+// answers without having seen them. If a request only has too many, it replaces the oldest ones of finished turns, which
+// the model has answered already, whatever the configuration.
 type DropMedia struct{}
 
 // Name is the name that plans use.
@@ -29,6 +28,6 @@ func (DropMedia) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.A
 	return mended(s, f, recovery.Edit{Mend: recovery.MendMedia})
 }
 
-// mostImages finds the number of images that a refusal allows, as in "request contains
+// mostImages matches the number of images that a refusal allows, as in "request contains
 // 52 images, exceeding the maximum of 50 allowed per request" or "too many images and documents: 52 + 0 > 50".
 var mostImages = regexp.MustCompile(`(?:images[^:]{0,60}?(?:: \d+(?: \+ \d+)?[.,]? )?(?:maximum|limit|at most|up to|max|>)(?: allowed| of| is)*:? (\d{1,3})(?: (?:allowed|images|per|are)|[.)]*$)|at most (\d{1,3}) images?)`)

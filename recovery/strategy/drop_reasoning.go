@@ -6,16 +6,16 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// DropReasoning takes the reasoning of earlier turns out where a target cannot read
-// it, since another account was given it, or misses what belongs to it. What the model
-// said and did stays; the account that made the reasoning is remembered for the session.
+// DropReasoning removes the reasoning of earlier turns if a target cannot read it, because another account made it, or if
+// the items that belong to it are missing. The model's text and calls stay. The engine remembers for the session which
+// account made its reasoning.
 type DropReasoning struct{}
 
 // Name is the name that plans use.
 func (DropReasoning) Name() string { return "drop_reasoning" }
 
-// reasoningRefusals are the words, in lower case, of refusals that reasoning causes:
-// it was sealed for another account, is not kept any more, or stands without what it led to.
+// reasoningRefusals are words, in lower case, of refusals whose cause is reasoning: it is encrypted for another account,
+// the provider no longer stores it, or the item that must follow it is missing.
 var reasoningRefusals = []string{
 	"encrypted content", "encrypted_content", "not issued to this caller", "items are not persisted", "without its required following item",
 	"without its required 'reasoning' item", "reasoning item",
@@ -28,8 +28,7 @@ func (DropReasoning) Propose(s *recovery.Situation, f *recovery.Failure) (recove
 	if !containsAny(strings.ToLower(f.Signal.Message+" "+f.Signal.Code), reasoningRefusals) {
 		return recovery.Action{}, false
 	}
-	// What finished turns thought is not missed; without what it thinks just now the model
-	// cannot go on thinking.
+	// The reasoning of finished turns goes first, since the model needs that of the current turn to continue.
 	if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendReasoning, Field: recovery.ReasoningFinished}); ok {
 		return a, true
 	}

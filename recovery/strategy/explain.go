@@ -8,9 +8,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Explain lets the model tell the user what went wrong, where a request is
-// refused in the middle of a conversation and nothing else helps: an agent
-// shows an answer and ends its turn, while an error kills its run.
+// Explain asks the model to explain the failure to the user, if a request is refused within a conversation and nothing
+// else helps: an agent shows an answer and ends its turn, while an error ends its run.
 type Explain struct{}
 
 // Name is the name that plans use.
@@ -20,15 +19,15 @@ func (Explain) Name() string { return "explain" }
 func (Explain) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	x, b := s.Exchange, s.Exchange.Body
 	status := f.Signal.Status
-	if unmendable(f) {
-		return recovery.Action{}, false // the explanation would be refused alike
+	if onlyElsewhere(f) {
+		return recovery.Action{}, false // the target would refuse this request, too
 	}
 	if s.Config.Graceful != recovery.GracefulExplain || x.Explained() || f.Edited || f.Released > recovery.ReleasedNothing ||
 		status < 400 || status >= 500 || b.N() != 1 || b.ResponseFormat() || len(b.Tools()) == 0 || !answered(b) {
 		return recovery.Action{}, false
 	}
 	if _, begun := b.Prefill(); begun {
-		return recovery.Action{}, false // the client has begun the answer: an explanation would not fit behind that
+		return recovery.Action{}, false // the client has given the beginning of the answer; an explanation would not continue it
 	}
 	i := s.Current(f)
 	if x.Candidates[i].Unusable() {
@@ -41,7 +40,7 @@ func (Explain) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Act
 	return recovery.Action{Target: i, Note: note, Tool: recovery.ToolNone, Explain: true}, true
 }
 
-// answered reports whether the model has said something in this conversation.
+// answered reports whether the conversation has a message of the model.
 func answered(b *transcript.Body) bool {
 	for _, m := range b.Messages() {
 		if m.Role == transcript.RoleAssistant {

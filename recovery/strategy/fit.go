@@ -2,8 +2,7 @@ package strategy
 
 import "github.com/rebound-llm/rebound/recovery"
 
-// Fit makes a request smaller that does not fit its target's window, and sends
-// it to the same target again.
+// Fit shortens a request that does not fit its target's context window, and sends it to the same target again.
 type Fit struct{}
 
 // Name is the name that plans use.

@@ -2,11 +2,9 @@ package strategy
 
 import "github.com/rebound-llm/rebound/recovery"
 
-// LargerWindow moves a request that is too long to a target whose window is
-// known to be larger: than the one that was exceeded, or, where nobody tells that,
-// than the request as its size lets one guess. Where there is none, a target of
-// unknown window is asked once: a refusal costs nothing. One that is known to be no
-// larger is never asked.
+// LargerWindow moves a request that is too long to a target whose context window is known to be larger than the exceeded
+// one or, if that is unknown, than the request's estimated tokens. If there is none, it tries a target of unknown window
+// once, since a refusal costs nothing. It never tries a target whose window is known to be no larger.
 type LargerWindow struct{}
 
 // Name is the name that plans use.

@@ -6,17 +6,16 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// MendHistory changes what a target refuses of the conversation itself: calls
-// and results that do not match, ids, turns, empty messages. What the refusal
-// says chooses the mend; one that changes nothing, or did not help, is passed over.
+// MendHistory repairs the parts of the conversation that a target refuses: calls and results that do not match, ids, the
+// order of turns, empty messages. The words of the refusal select the mend. A mend that changes nothing, or that did not
+// help before, is skipped.
 type MendHistory struct{}
 
 // Name is the name that plans use.
 func (MendHistory) Name() string { return "mend_history" }
 
-// historyMends are the mends by the words of a refusal, in the order in which
-// they are tried. The last row is for refusals that say no more than that calls
-// and results do not match.
+// historyMends are the mends by words of a refusal, in the order in which they are tried. The last row is for refusals
+// that only say that calls and results do not match.
 var historyMends = []struct {
 	words []string // one of these, in lower case
 	edit  recovery.Edit
@@ -44,7 +43,7 @@ var historyMends = []struct {
 		"invalid chat setting", "one system message", "multiple system messages", "system message must be the first", "single system message",
 	}, recovery.Edit{Mend: recovery.MendOneSystem}},
 	{reasoningDemanded, recovery.Edit{Mend: recovery.MendAnswered, Field: recovery.ThoughtField}},
-	{reasoningDemanded, recovery.Edit{Mend: recovery.MendThought}}, // what was empty is refused in the same words
+	{reasoningDemanded, recovery.Edit{Mend: recovery.MendThought}}, // an empty reasoning is refused in the same words
 	{[]string{
 		"unterminated string starting at", "expecting value: line", "expecting property name enclosed", "function arguments json", "function.arguments", "invalid function arguments",
 		"arguments must be valid json", "arguments is not valid json", "arguments are not valid json",
@@ -67,7 +66,7 @@ var historyMends = []struct {
 	{nil, recovery.Edit{Mend: recovery.MendPairing}},
 }
 
-// reasoningDemanded are the words, in lower case, of refusals of a history without reasoning.
+// reasoningDemanded are words, in lower case, of refusals of a history without reasoning.
 var reasoningDemanded = []string{
 	"reasoning_content` in the thinking mode must be passed back", "reasoning_content in the thinking mode must be passed back", "reasoning_content must be passed back",
 	"missing reasoning_content", "reasoning_content is missing", "reasoning_content is required", "missing field `reasoning_content`", "missing `reasoning_content`",
@@ -75,7 +74,7 @@ var reasoningDemanded = []string{
 	"reasoning content in the thinking mode must be passed back",
 }
 
-// toolNameRefused are the words, in lower case, of refusals of a tool's name.
+// toolNameRefused are words, in lower case, of refusals of a tool's name.
 var toolNameRefused = []string{
 	"function.name'", "function.name:", "function.name ", ".function.name", "].name': string", "invalid function name", "function name must", "tool name must", "invalid tool name",
 	"toolspec.name", "custom.name:", "function name is invalid", "tool names must", "name of the function",
@@ -83,10 +82,10 @@ var toolNameRefused = []string{
 
 // Propose implements recovery.Strategy.
 func (MendHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
-	if a, ok := unthinking(s, f); ok {
+	if a, ok := dropThinking(s, f); ok {
 		return a, true
 	}
-	text := strings.ToLower(f.Signal.Message + " " + f.Signal.Param) // some say there what is wrong
+	text := strings.ToLower(f.Signal.Message + " " + f.Signal.Param) // some providers put the cause into param
 	for _, m := range historyMends {
 		if m.words == nil && f.Class() != recovery.ToolPairing || m.words != nil && !containsAny(text, m.words) {
 			continue
@@ -98,8 +97,7 @@ func (MendHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery
 	return recovery.Action{}, false
 }
 
-// mended is the attempt with one more edit, if that changes the request and was
-// not tried yet.
+// mended returns the attempt with one more edit; ok is false if the edit changes nothing or was made before.
 func mended(s *recovery.Situation, f *recovery.Failure, ed recovery.Edit) (recovery.Action, bool) {
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]

@@ -7,10 +7,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// Reask asks the model again for an answer that was complete but cannot be
-// used: with what it wrote and what is wrong with it as context, and bound to
-// the tool that it meant; the second time another target, where there is one. What
-// a person already saw is not asked for again: after text only calls are.
+// Reask asks the model again after an answer that was complete but cannot be used. A note quotes the answer and its
+// problem, and the model must call the tool that it meant. The second time it asks another model, if there is one. After
+// text was delivered, it asks only for the calls.
 type Reask struct{}
 
 // Name is the name that plans use.
@@ -23,10 +22,10 @@ func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Actio
 		return recovery.Action{}, false
 	}
 	if f.Flaw != nil && f.Flaw.Kind == recovery.FlawUnsaid && x.Reasks() > 0 {
-		return recovery.Action{}, false // who thinks only, twice, has nothing to say
+		return recovery.Action{}, false // two answers with only reasoning: a third attempt would not help
 	}
 	i := s.Current(f)
-	if f.Flaw != nil && x.Reasks() > 0 { // who wrote it wrongly twice would do so again
+	if f.Flaw != nil && x.Reasks() > 0 { // a model that made two flawed answers would make a third
 		if other, ok := s.Next(f, func(c *recovery.Choice) bool { return c.Upstream != f.Target.Upstream || c.Model != f.Target.Model }); ok {
 			i = other
 		}
@@ -49,17 +48,17 @@ func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Actio
 	}
 	a.Note, a.Tool = reaskNote(f.Flaw.Quote, f.Flaw.Problem), f.Flaw.Tool
 	if _, _, set := x.Body.OutputLimit(); f.Flaw.Limited && !set {
-		// The server's own limit is too small; a client's is never raised.
+		// The server's default limit is too small. A client's own limit is never raised.
 		a.Output = max(4*f.Flaw.Output, leastOutput)
 	}
 	return a, true
 }
 
-// leastOutput is the least output limit in tokens for a model that had none from
-// its client, and did not get beyond thinking: servers' own begin at some hundreds.
+// leastOutput is the minimum output limit, in tokens, after an answer that ended within its reasoning although the client
+// set no limit. Servers' default limits can be as low as some hundreds.
 const leastOutput = 16_384
 
-// reaskNote tells the model what was wrong. What it wrote is quoted as data.
+// reaskNote returns the note about a flawed answer. It quotes the answer as data.
 func reaskNote(quote, problem string) string {
 	var b strings.Builder
 	b.WriteString("[gateway note, not from the user] Your last answer was discarded before anyone saw it, because it could not be used.\n")

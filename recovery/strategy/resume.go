@@ -8,10 +8,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Resume completes an answer whose beginning the client already has, in the
-// first of the configured ways that suits the answer and a target. A replay of a
-// sampled answer comes last, except at a target that was seen to repeat itself.
-// Where only reasoning was shown, or nothing, resending and moving do the same without it.
+// Resume completes an answer whose beginning the client already has, in the first of the configured ways that suits the
+// answer and a target. A replay of a sampled answer comes last, except at a target that is known to repeat its answers.
+// Without delivered text Resume is not needed: Resend and Move start the answer again.
 type Resume struct{}
 
 // Name is the name that plans use.
@@ -24,7 +23,7 @@ func (Resume) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Acti
 		return recovery.Action{}, false
 	}
 	current := s.Current(f)
-	var fresh, tried, last []int // who stopped, or failed to continue, is asked when nobody else can be
+	var fresh, tried, last []int // tried: targets that stalled or failed to continue; they come after the others
 	for i := range x.Candidates {
 		c := &x.Candidates[i]
 		if c.Unusable() || i != current && !s.Health.Check(c.Target).Ready {
@@ -44,7 +43,7 @@ func (Resume) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Acti
 		for _, way := range s.Config.Continue {
 			for _, i := range list {
 				c := &x.Candidates[i]
-				resume := continued(x, c, f, way, n == 2)
+				resume := continuation(x, c, f, way, n == 2)
 				if resume == nil || slices.Contains(c.FailedWays, way) {
 					continue
 				}
@@ -59,7 +58,7 @@ func (Resume) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Acti
 	return recovery.Action{}, false
 }
 
-// toEnd is list with i, if it is there, at its end or its beginning.
+// toEnd returns list with i, if it is in it, moved to its end or, if end is false, to its beginning.
 func toEnd(list []int, i int, end bool) []int {
 	at := slices.Index(list, i)
 	if at < 0 {
@@ -72,18 +71,17 @@ func toEnd(list []int, i int, end bool) []int {
 	return slices.Insert(list, 0, i)
 }
 
-// continued is how a candidate is asked for the rest in one way, nil where that
-// does not suit it or the answer. last allows what hardly ever matches.
-func continued(x *recovery.Exchange, c *recovery.Choice, f *recovery.Failure, way recovery.Way, last bool) *recovery.Resume {
+// continuation describes how to ask a candidate for the rest in one way; nil if the way does not suit the candidate or the
+// answer. last allows replays that rarely match.
+func continuation(x *recovery.Exchange, c *recovery.Choice, f *recovery.Failure, way recovery.Way, last bool) *recovery.Resume {
 	r := &recovery.Resume{Sent: f.Sent, Way: way}
 	if way == recovery.WayReplay {
 		if c.Model != f.Target.Model || x.Body.Sampled() && !c.Repeats && !last {
-			return nil // it would be another answer
+			return nil // the replay would be a different answer
 		}
 		return r
 	}
-	// A server that writes what a schema demands begins it anew, and the half of a
-	// character can be completed by nobody.
+	// A server that enforces a schema starts the answer again, and no model can complete half a character.
 	if end, _ := utf8.DecodeLastRuneInString(f.Sent); x.Body.ResponseFormat() || end == utf8.RuneError {
 		return nil
 	}
@@ -93,30 +91,30 @@ func continued(x *recovery.Exchange, c *recovery.Choice, f *recovery.Failure, wa
 		}
 		return r
 	}
-	r.Least = soleTail(f.Sent)
+	r.Least = uniqueTail(f.Sent)
 	if r.Least == 0 || inJSON(f.Sent) {
 		return nil
 	}
 	words := lastWords(f.Sent, r.Least)
-	r.Quoted, r.Question = len(words), goOn+words
+	r.Quoted, r.Question = len(words), continuePrompt+words
 	return r
 }
 
-// goOn asks a model for the rest of its answer. The words it has to repeat follow.
-const goOn = "The connection broke while you wrote the answer above, so that it ends in the middle. Write the rest of it. " +
+// continuePrompt asks a model for the rest of its answer. The words that it must repeat are appended.
+const continuePrompt = "The connection broke while you wrote the answer above, so that it ends in the middle. Write the rest of it. " +
 	"Begin with its last words, repeated exactly as they stand below, and go on from there in the same language and form, " +
 	"as if it had never been interrupted: no apology, no remark, nothing else of what you have already written. The last words are:\n\n"
 
 const (
-	leastTail = 12   // bytes that are no coincidence
-	mostTail  = 1000 // of the tail that is searched for, as in proxy/stream
-	quoted    = 80   // bytes of the last words, more or less
+	leastTail = 12   // minimum length of a tail, in bytes; a shorter one may match by coincidence
+	mostTail  = 1000 // maximum length of a tail, in bytes, as in proxy/stream
+	quoted    = 80   // approximate length of the last words, in bytes
 )
 
-// soleTail is the length of the shortest tail that stands only once in a text,
-// so that who repeats it has come to the text's end. 0 where there is none that
-// is short enough to be repeated.
-func soleTail(text string) int {
+// uniqueTail returns the length of the shortest tail of a text that occurs only once in it, so that a repetition of the
+// tail means the text's end; 0 if no such tail is short enough to be repeated. It tries growing lengths, so the result is
+// the shortest one only approximately.
+func uniqueTail(text string) int {
 	for n := leastTail; n <= min(len(text), mostTail); n += n/4 + 1 {
 		if !strings.Contains(text[:len(text)-1], text[len(text)-n:]) {
 			return n
@@ -128,8 +126,7 @@ func soleTail(text string) int {
 	return 0
 }
 
-// lastWords is the end of a text from the beginning of a word on, with least
-// bytes of it at least.
+// lastWords returns the end of a text, from the beginning of a word, with at least least bytes.
 func lastWords(text string, least int) string {
 	at := max(0, len(text)-max(least, quoted))
 	from := max(0, at-quoted)
@@ -142,7 +139,7 @@ func lastWords(text string, least int) string {
 	return text[at:]
 }
 
-// inJSON reports whether a text looks like JSON, or ends within some.
+// inJSON reports whether a text looks like JSON or ends within a JSON code block.
 func inJSON(text string) bool {
 	const blanks = " \t\r\n"
 	text = strings.TrimLeft(text, blanks)

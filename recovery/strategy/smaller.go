@@ -2,12 +2,11 @@ package strategy
 
 import "github.com/rebound-llm/rebound/recovery"
 
-// maxSmaller is how often one request tells the model to take a smaller step.
+// maxSmaller limits how often one request asks the model for a smaller step.
 const maxSmaller = 2
 
-// smallerStep is the note for a resend after the second time-out or cut of one
-// request: an answer that takes too long for its upstream may come through in
-// smaller steps. Empty where there is nothing to say.
+// smallerStep returns the note for a retry after the second timeout or cut of one request: an answer that takes too long
+// for its upstream may arrive in smaller steps. It returns "" if no note is needed.
 func smallerStep(x *recovery.Exchange, f *recovery.Failure) string {
 	if f.Class() != recovery.Timeout && f.Class() != recovery.StreamCut || x.Notes() >= maxSmaller || x.Body.ResponseFormat() {
 		return ""

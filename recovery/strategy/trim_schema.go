@@ -7,18 +7,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// TrimSchema takes out of the tools' schemas what a target refuses: the
-// keywords that it names, else what is known to trouble providers, step by step.
+// TrimSchema changes the tools' schemas so that a target accepts them: it removes the keywords that the refusal names,
+// otherwise all keywords that some provider refuses.
 type TrimSchema struct{}
 
 // Name is the name that plans use.
 func (TrimSchema) Name() string { return "trim_schema" }
 
-// refusedKeyword finds the keyword in the ways in which providers name one.
+// refusedKeyword matches the keyword that a refusal names, in the wordings of the providers.
 var refusedKeyword = regexp.MustCompile(`(?i)(?:unknown name "|unknown field:? "|unsupported (?:schema )?(?:keyword|key)s?:? ['"` + "`" + `]?|['"` + "`" + `]|keyword ['"` + "`" + `]?)` +
 	`(\$?[A-Za-z]{3,30})(?:['"` + "`" + `]|\b)(?: at '?tools|[^.]{0,40}(?:is )?not (?:permitted|supported|allowed)|: cannot find field)?`)
 
-// keywords are those of JSON Schema that some provider refuses.
+// keywords are the keywords of JSON Schema that some provider refuses.
 var keywords = map[string]bool{
 	"$schema": true, "$id": true, "$comment": true, "additionalProperties": true, "additionalItems": true, "patternProperties": true, "propertyNames": true,
 	"unevaluatedProperties": true, "unevaluatedItems": true, "dependentRequired": true, "dependentSchemas": true, "default": true, "examples": true, "const": true,
@@ -52,7 +52,7 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 			return a, true
 		}
 	}
-	// All that are named go at once: each costs a refusal otherwise.
+	// One action removes all named keywords, since each would cost a refusal otherwise.
 	var a recovery.Action
 	found := false
 	for _, m := range refusedKeyword.FindAllStringSubmatch(text, 16) {

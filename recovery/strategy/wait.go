@@ -6,10 +6,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Wait waits as long as the upstream asks, whatever its status, and longer where that was not
-// enough; after a rate limit without a hint, for a time that doubles. While another target may be
-// asked it waits once, and not long. Where all targets ask to wait, the one
-// that is ready first is asked.
+// Wait waits as long as the upstream asks, whatever its status, and longer if that was not enough; after a rate limit
+// without a hint, it waits for a time that doubles. While another target is available it waits only once, for WaitSame at
+// most. If all targets are cooling down, it chooses the one that is ready first.
 type Wait struct{}
 
 // Name is the name that plans use.
@@ -22,8 +21,8 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	wait := f.Signal.RetryAfter
 	stated := wait > 0
 	switch {
-	case stated && f.Class() != recovery.RateLimit && c.Waits >= maxBroken:
-		// What it said did not hold, again and again: from here on as if it said nothing.
+	case stated && f.Class() != recovery.RateLimit && c.Waits >= maxStatedWaits:
+		// The stated times were wrong repeatedly, so the backoff applies.
 		if own := min(s.Config.BackoffMin<<min(c.Waits, 16), s.Config.BackoffMax); own > wait {
 			wait, stated = own, false
 		}
@@ -31,7 +30,7 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 		if f.Class() != recovery.RateLimit {
 			return recovery.Action{}, false
 		}
-		// No hint, or "now", which must not become a tight loop.
+		// Without a hint, or with "now", the wait must not become a tight loop.
 		wait = s.Config.RateLimitWait << min(c.Waits, 16)
 		wait = max(s.Config.RateLimitWait, min(wait, s.Config.BackoffMax))
 	}
@@ -49,17 +48,18 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	if wait > limit {
 		return recovery.Action{}, false
 	}
-	// Never earlier than asked; a little later, so that the requests that wait
-	// for the same moment do not arrive in the same moment.
+	// The retry comes a little later than the upstream asks, so that requests that wait for the same moment do not arrive
+	// together.
 	wait += time.Duration(s.Jitter() * float64(min(wait/10, time.Second)))
 	return recovery.Action{Target: i, Wait: wait, Stated: stated}, true
 }
 
-// maxBroken is how often a server that is out of order may name a time at which it still is.
-const maxBroken = 2
+// maxStatedWaits limits how often a stated wait is trusted after failures other than rate limits, since a broken server
+// may state times at which it still fails.
+const maxStatedWaits = 2
 
-// soonest is the candidate whose cool-down ends first, if that is before the
-// current one's wait is over.
+// soonest returns the candidate whose cool-down ends first, with the time until then; the current one and its wait if no
+// cool-down ends earlier.
 func soonest(s *recovery.Situation, current int, wait time.Duration) (int, time.Duration) {
 	first := current
 	for i := range s.Exchange.Candidates {
