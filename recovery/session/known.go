@@ -8,35 +8,34 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Known remembers the IDs of conversations that were identified lately. Each request
-// of a conversation begins with the bytes of the one before, and an ID is derived
-// from its beginning alone. It keeps hashes and IDs, no text and no credential.
-// Bounded; safe for concurrent use.
+// Known caches the IDs of recent conversations. This works because each request of a conversation begins with the bytes of
+// the one before, and an ID is derived from the beginning alone. Known stores hashes and IDs, no text and no credential.
+// Its size is limited; it is safe for concurrent use.
 type Known struct {
 	seeds [2]maphash.Seed
 
 	mu            sync.Mutex
-	recent, older map[mark]string // two generations: what is asked for stays
+	recent, older map[mark]string // two generations: a hit in older moves to recent
 }
 
-// mark stands for all that an ID is derived from: two hashes with seeds that nobody
-// outside knows, so that no two beginnings have the same one.
+// mark is the cache key: two hashes of everything that an ID is derived from. Their seeds are secret, so that clients
+// cannot construct two beginnings with the same mark.
 type mark [2]uint64
 
-// maxKnown is how many IDs a generation has, of about 100 bytes each.
+// maxKnown limits the IDs of one generation, of about 100 bytes each.
 const maxKnown = 4096
 
-// NewKnown makes a Known that remembers nothing yet.
+// NewKnown returns an empty Known.
 func NewKnown() *Known {
 	return &Known{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, recent: map[mark]string{}}
 }
 
-// Identify is Identify(in).String().
+// Identify returns Identify(in).String().
 func (k *Known) Identify(in Input) string {
 	if strings.TrimSpace(in.Explicit) != "" {
 		return Identify(in).String()
 	}
-	begin, ok := opening(in.Body)
+	begin, ok := findBeginning(in.Body)
 	if !ok {
 		return conversation(in).String()
 	}
@@ -49,18 +48,18 @@ func (k *Known) Identify(in Input) string {
 	return id
 }
 
-// read is what derive reads, texts but for the cache key as their hashes.
-type read struct {
+// derivedFrom holds the input of derive, as hashes except for the cache key.
+type derivedFrom struct {
 	format                       transcript.Format
 	credential, beginning, hints uint64
 	cacheKey                     string
 }
 
-// mark hashes what derive reads, of which derive leaves some out: what differs in
-// that alone is derived once more.
+// mark hashes the input of derive. derive ignores some of it; a request that differs only there misses the cache, and its
+// ID is derived again.
 func (k *Known) mark(in Input, end int) (m mark) {
 	outside, beginning := in.Body.Beginning(end)
-	r := read{format: in.Body.Format(), cacheKey: in.Body.CacheKey()}
+	r := derivedFrom{format: in.Body.Format(), cacheKey: in.Body.CacheKey()}
 	for i, seed := range k.seeds {
 		before := uint64(0)
 		if outside != nil {
@@ -75,7 +74,7 @@ func (k *Known) mark(in Input, end int) (m mark) {
 	return m
 }
 
-// hinted is a hint behind others.
+// hinted is a hint with the hash of the hints before it.
 type hinted struct {
 	before uint64
 	hint   string

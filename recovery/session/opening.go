@@ -6,16 +6,16 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// beginning is where a conversation's identity stands in the history.
+// beginning holds the indexes of the messages that identify a conversation.
 type beginning struct {
 	user        int // first message of the user, -1 if there is none
 	prompt      int // the user's last message before the first answer
-	answer, end int // the first answer: assistant messages in a row
+	answer, end int // the first answer: assistant messages in a row, from answer to before end
 }
 
-// opening finds it; ok is false while there is no answer. An assistant message
-// at the very end is one that the model is to continue, and no answer yet.
-func opening(b *transcript.Body) (begin beginning, ok bool) {
+// findBeginning returns the beginning of a conversation; ok is false while there is no answer. An assistant message at the
+// end of the request is not an answer yet: the model must continue it.
+func findBeginning(b *transcript.Body) (begin beginning, ok bool) {
 	list := b.Messages()
 	begin.user, begin.prompt = -1, -1
 	for i := 0; i < len(list); i++ {
@@ -34,8 +34,8 @@ func opening(b *transcript.Body) (begin beginning, ok bool) {
 				return begin, false
 			}
 			i = begin.end - 1
-			// What stands before the user's first message is a greeting that the
-			// application wrote, as is the acknowledgement of a preamble.
+			// The application itself writes a greeting before the user's first message, and the
+			// acknowledgement of a preamble.
 			if begin.user >= 0 && !(begin.end == begin.answer+1 && acknowledges(b, list[begin.answer])) {
 				return begin, true
 			}
@@ -44,9 +44,8 @@ func opening(b *transcript.Body) (begin beginning, ok bool) {
 	return begin, false
 }
 
-// acknowledges reports whether an assistant message is one that clients write
-// themselves, in the model's name, behind a preamble of theirs. Should a model
-// really say so, its session begins one answer later.
+// acknowledges reports whether an assistant message is an acknowledgement that clients write themselves, in the model's
+// name, after a preamble. If a model really writes it, its session begins one answer later.
 func acknowledges(b *transcript.Body, m transcript.Message) bool {
 	if m.End-m.Start > 256 {
 		return false
@@ -66,11 +65,10 @@ func acknowledges(b *transcript.Body, m transcript.Message) bool {
 	return false
 }
 
-// reminder begins what some clients put into a user's message for one request.
+// reminder begins a block that some clients add to a user's message for one request.
 const reminder = "<system-reminder>"
 
-// userText takes out of a user's text what clients add to it for one request.
-// It works in place.
+// userText returns a user's text without the blocks that clients add for one request. It works in place.
 func userText(text []byte) []byte {
 	return bytes.TrimSpace(without(text, reminder, "</system-reminder>"))
 }

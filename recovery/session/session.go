@@ -16,20 +16,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Input is what a session is known by. Nothing of it is kept.
+// Input is the data that identifies a session. The package does not keep it.
 type Input struct {
 	// Body is the request as the client sent it, before any edit.
 	Body *transcript.Body
 	// Credential is the client's raw credential, the key of all hashes. All
 	// clients without one are one tenant.
 	Credential []byte
-	// Explicit is X-Rebound-Session. Any text is good, since only its keyed hash
-	// is used: a client's own name for the conversation, or an ID that was
-	// returned to the same credential earlier, which then means that very session.
+	// Explicit is X-Rebound-Session: the client's own name for the conversation, which may be any text, since only its
+	// keyed hash is used, or an ID that was returned to the same credential earlier, which selects that session.
 	Explicit string
-	// Hints are values of session-id, thread-id, x-session-id and
-	// x-session-affinity; order, repetition and empty ones do not matter. The
-	// body's cache key is added to them.
+	// Hints are the values of session-id, thread-id, x-session-id and x-session-affinity. Their order, repeated values and
+	// empty values do not matter. The body's cache key is added to them.
 	Hints []string
 }
 
@@ -38,9 +36,9 @@ type Input struct {
 // and in logs.
 type ID [16]byte
 
-// An ID is a keyed hash followed by a keyed hash of that, so that an ID which
-// a client sends back can be told from a name that looks like one.
-const hashed = 10
+// hashSize is the length of an ID's first part, a keyed hash, in bytes. The second part is a keyed hash of the first, which
+// distinguishes an ID that a client sends back from a name that looks like one.
+const hashSize = 10
 
 var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
@@ -49,7 +47,7 @@ const prefix = "s_"
 // IsZero reports whether there is no session yet.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// String is "s_" and 26 letters and digits; "" for the zero ID.
+// String returns "s_" and 26 letters and digits; "" for the zero ID.
 func (id ID) String() string {
 	if id.IsZero() {
 		return ""
@@ -59,7 +57,7 @@ func (id ID) String() string {
 	return string(out[:])
 }
 
-// ParseID reads what String wrote.
+// ParseID reads the result of String.
 func ParseID(s string) (id ID, ok bool) {
 	if len(s) != len(prefix)+26 || s[:len(prefix)] != prefix {
 		return ID{}, false
@@ -71,9 +69,9 @@ func ParseID(s string) (id ID, ok bool) {
 	return id, true
 }
 
-// Identify says which conversation the request belongs to: the zero ID if it
-// has none yet, because no answer is part of it and no explicit name is given.
-// It is pure; see the package's comment for what counts.
+// Identify returns the ID of the conversation that the request belongs to. It returns the zero ID if the request has
+// neither an answer, nor an explicit name, nor a conversation that a server stores. It is pure; the package's comment
+// describes the parts of the identity.
 func Identify(in Input) ID {
 	if name := strings.TrimSpace(in.Explicit); name != "" {
 		k := newKeyed(in.Credential)
@@ -85,15 +83,15 @@ func Identify(in Input) ID {
 		k.text('n', name)
 		return k.id()
 	}
-	begin, ok := opening(in.Body)
+	begin, ok := findBeginning(in.Body)
 	if !ok {
 		return conversation(in)
 	}
 	return derive(in, begin)
 }
 
-// conversation is the ID of a conversation that a server keeps under a name; of one
-// that shows no answer there is no other.
+// conversation returns the ID of a conversation that a server stores under a name; zero if the request names none. It is
+// used for requests without an answer.
 func conversation(in Input) ID {
 	name := in.Body.Conversation()
 	if name == "" {
@@ -106,8 +104,8 @@ func conversation(in Input) ID {
 	return k.id()
 }
 
-// derive is the ID of a conversation that begins so. Of the history nothing counts
-// but the messages up to begin.end, see [Known].
+// derive returns the ID of a conversation with this beginning. It reads only the messages up to begin.end, which [Known]
+// relies on.
 func derive(in Input, begin beginning) ID {
 	k := newKeyed(in.Credential)
 	defer k.release()
@@ -129,17 +127,16 @@ func derive(in Input, begin beginning) ID {
 			k.text('t', c.Name)
 			k.text('i', c.ID)
 		}
-		if !whole { // the answer may be named and not told
+		if !whole { // the answer may be only a reference to stored items
 			k.part('r', m.Raw())
 		}
 	}
 	return k.id()
 }
 
-// Affinity is a number that stays the same over a conversation from its first
-// request on, and is the same for conversations that begin alike. It is for
-// choosing among equal keys and targets, so that a provider's prompt cache is
-// met again; it is no identity.
+// Affinity returns a number that is the same for all requests of a conversation, from the first one on, and for
+// conversations with the same beginning. It selects among equal keys and targets, so that requests find their prompt in a
+// provider's cache; it does not identify a conversation.
 func Affinity(in Input) uint64 {
 	k := newKeyed(in.Credential)
 	defer k.release()
@@ -158,22 +155,21 @@ func Affinity(in Input) uint64 {
 	return k.number()
 }
 
-// keyed is a keyed hash of labelled parts, and a buffer for the texts: SHA-256
-// over the key and the parts. HMAC's protection against extension is not
-// needed where only a part of the sum is ever shown, and costs as much again.
+// keyed is a keyed hash of labelled parts, with a buffer for their texts: SHA-256 over the key and the parts. It does not
+// use HMAC, which costs twice as much: only a part of the sum is ever shown, so that length extension is impossible.
 type keyed struct {
 	mac hash.Hash
 	key []byte
 	sum [sha256.Size]byte
 	buf []byte
-	in  []byte // short parts on their way to mac, which is slow with each by itself
-	fed bool   // mac has parts
+	in  []byte // short parts that mac has not got yet, since writing each one separately is slow
+	fed bool   // mac has got parts
 }
 
-// hashes are used again with their buffers: system prompts have tens of KB.
+// hashes reuses hashes with their buffers, since system prompts have tens of KB.
 var hashes = sync.Pool{New: func() any { return &keyed{mac: sha256.New()} }}
 
-// keepBuffer is the capacity above which a buffer is left to the collector.
+// keepBuffer limits the capacity of a buffer that is reused, in bytes.
 const keepBuffer = 256 << 10
 
 // newKeyed returns a hash for one goroutine, until release.
@@ -197,8 +193,7 @@ func (k *keyed) begin(purpose string) {
 	k.text('!', purpose)
 }
 
-// part adds one part; label and length keep neighbours apart. Of long texts
-// both ends and the length count.
+// part adds one part. Its label and length separate it from the next one. Of a long text it adds both ends and the length.
 func (k *keyed) part(label byte, text []byte) {
 	const ends, short = 32 << 10, 512
 	k.head(label, len(text))
@@ -214,7 +209,7 @@ func (k *keyed) part(label byte, text []byte) {
 	k.mac.Write(text)
 }
 
-// text is part of a name, which is short.
+// text adds a short string as a part.
 func (k *keyed) text(label byte, s string) {
 	k.buf = append(k.buf[:0], s...)
 	k.part(label, k.buf)
@@ -233,7 +228,7 @@ func (k *keyed) flush() {
 	k.in = k.in[:0]
 }
 
-// message adds what counts of one message's content.
+// message adds the parts of one message's content that identify a conversation: its cleaned text and its attachments.
 func (k *keyed) message(label byte, b *transcript.Body, i int) {
 	m := b.Messages()[i]
 	clean := userText
@@ -257,8 +252,8 @@ func (k *keyed) message(label byte, b *transcript.Body, i int) {
 	}
 }
 
-// plain is the text of a message that has nothing else, as it stands in the
-// body, with its escapes; ok is false for a message of parts.
+// plain returns the text of a message whose content is one string, with the JSON escapes of the body; ok is false for
+// content in parts.
 func plain(b *transcript.Body, m transcript.Message) (text []byte, ok bool) {
 	at, ok := m.Content()
 	if !ok {
@@ -274,8 +269,8 @@ func plain(b *transcript.Body, m transcript.Message) (text []byte, ok bool) {
 	return raw[1 : len(raw)-1 : len(raw)-1], true
 }
 
-// HintOf returns the client's own name of the conversation, hashed with its credential: what stays
-// the same when the client replaces its history. It is empty where the client gives none.
+// HintOf returns the client's hints, hashed with its credential; empty if there are none. Unlike the ID, the result stays
+// the same when the client replaces its history.
 func HintOf(in Input) string {
 	key := in.Body.CacheKey()
 	if len(in.Hints) == 0 && key == "" {
@@ -285,7 +280,7 @@ func HintOf(in Input) string {
 	slices.Sort(list)
 	mac := hmac.New(sha256.New, in.Credential)
 	for _, h := range slices.Compact(list) {
-		_, _ = mac.Write(append([]byte(h), 0)) // a hash takes everything
+		_, _ = mac.Write(append([]byte(h), 0)) // a hash returns no error
 	}
 	return "h_" + encoding.EncodeToString(mac.Sum(nil)[:16])
 }
@@ -303,7 +298,7 @@ func (k *keyed) hints(in Input) {
 	}
 }
 
-// room is the buffer, with space for the messages at the beginning.
+// room returns the empty buffer, large enough for a system message at the beginning.
 func (k *keyed) room(b *transcript.Body) []byte {
 	if list := b.Messages(); len(list) > 0 && (list[0].Role == transcript.RoleSystem || list[0].Role == transcript.RoleDeveloper) {
 		if n := list[0].End - list[0].Start; cap(k.buf) < n {
@@ -325,16 +320,16 @@ func (k *keyed) end() []byte {
 func (k *keyed) number() uint64 { return binary.LittleEndian.Uint64(k.end()) }
 
 func (k *keyed) id() (id ID) {
-	copy(id[:hashed], k.end())
+	copy(id[:hashSize], k.end())
 	k.seal(&id)
 	return id
 }
 
-// seal sets an ID's second part.
+// seal sets an ID's second part, the keyed hash of the first.
 func (k *keyed) seal(id *ID) {
 	k.begin("id")
-	k.part('i', id[:hashed])
-	copy(id[hashed:], k.end())
+	k.part('i', id[:hashSize])
+	copy(id[hashSize:], k.end())
 }
 
 // owns reports whether the ID was made for this credential.

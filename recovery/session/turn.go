@@ -6,32 +6,29 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Side says that a request serves the client rather than the conversation:
-// it belongs to nobody's turn count, and what the client asks for in it is
-// left alone.
+// Side is the kind of a request that is not part of the conversation but serves the client itself. Such a request does not
+// count as a turn, and the gateway does not change what it asks for.
 type Side string
 
 // The kinds of side requests.
 const (
 	SideNone    Side = ""
 	SideTitle   Side = "title"   // a name, topic or tags for the conversation
-	SideSummary Side = "summary" // the client's own compaction, or what it shows of the conversation
-	SideProbe   Side = "probe"   // is the endpoint there
-	SideOther   Side = "other"   // goes over a history of tool calls without offering tools
+	SideSummary Side = "summary" // the client's own compaction, or a recap or name that it shows
+	SideProbe   Side = "probe"   // a test whether the endpoint works
+	SideOther   Side = "other"   // a history of tool calls, but no tools are offered
 )
 
-// UserTurn says in which turn of the user a request stands: it lasts while all of it
-// stays equal. It is comparable.
+// UserTurn identifies the user's turn of a request: requests with equal values belong to the same turn. It is comparable.
 type UserTurn struct {
-	// Messages counts the user's messages; in text protocols these include what
-	// tools answered.
+	// Messages counts the user's messages; in text protocols these include the results of tools.
 	Messages int
 	// Last is a hash of the user's last message, keyed with the credential; 0 if
 	// there is none.
 	Last uint64
 }
 
-// UserTurnOf reads the turn of a request.
+// UserTurnOf returns the user's turn of a request.
 func UserTurnOf(in Input) UserTurn {
 	t := UserTurn{Messages: in.Body.UserTurns()}
 	if m, ok := in.Body.LastUser(); ok {
@@ -44,9 +41,9 @@ func UserTurnOf(in Input) UserTurn {
 	return t
 }
 
-// Instructions of side requests, as known clients write them, in lower case.
-// A system prompt may have any of them near its beginning; a user's message
-// counts only if it begins with one, for a person may well ask for a title.
+// Instructions of side requests, as known clients write them, in lower case. A system prompt may contain titles and
+// summaries near its beginning; a user's message must begin with one of the other two, since a person may ask for a title,
+// too.
 var (
 	titles = []string{
 		"title generator", "generate a title", "generate a short title", "generate a concise", "create a short title", "write a short title", "a succinct title",
@@ -56,8 +53,8 @@ var (
 		"summarizing conversations", "summarizes internal chat history", "summarize the conversation", "summarizes conversations", "summary of the conversation",
 		"context summarization assistant", "context checkpoint compaction", "context extraction assistant", "anchored context summarization", "conversation summarizer",
 	}
-	askTitles = []string{"generate a title for this conversation", "generate a title for the following", "### task:\ngenerate a concise", "### task:\nsuggest", "### task:\ngenerate 1-3"}
-	askBeside = []string{
+	askTitles    = []string{"generate a title for this conversation", "generate a title for the following", "### task:\ngenerate a concise", "### task:\nsuggest", "### task:\ngenerate 1-3"}
+	askSummaries = []string{
 		"your task is to create a detailed summary of", "provide a detailed prompt for continuing our conversation", "you are performing a context checkpoint compaction",
 		"critical: respond with text only. do not call any tools",
 		"first, reason in your scratchpad. then, generate the <state_snapshot>", "summarize the conversation above", "summarize our conversation so far",
@@ -66,9 +63,8 @@ var (
 	}
 )
 
-// SideOf tells the kind of a side request, as far as one request shows: that its
-// system prompt differs from the conversation's shows only in the session's ID,
-// which then differs too.
+// SideOf returns the kind of a side request, as far as a single request shows it. A side request with another system
+// prompt than the conversation's also gets another session ID.
 func SideOf(b *transcript.Body) Side {
 	const systemHead, userHead = 1 << 10, 256
 	offers := len(b.Tools()) > 0
@@ -76,8 +72,8 @@ func SideOf(b *transcript.Body) Side {
 	if m, ok := b.LastUser(); ok {
 		user = lowerHead(m, userHead)
 	}
-	if begins(user, askBeside) {
-		return SideSummary // with the conversation's tools, so that its cached prompt is met
+	if begins(user, askSummaries) {
+		return SideSummary // it may offer the conversation's tools, so that the provider's prompt cache applies
 	}
 	if offers {
 		return SideNone
@@ -117,7 +113,7 @@ func SideOf(b *transcript.Body) Side {
 	return SideNone
 }
 
-// lowerHead is the beginning of a message's text, in lower case.
+// lowerHead returns at most n bytes from the beginning of a message's text, in lower case.
 func lowerHead(m transcript.Message, n int) []byte {
 	k := newKeyed(nil) // for its buffer
 	defer k.release()

@@ -6,10 +6,9 @@ import (
 	"math/bits"
 )
 
-// maskDates replaces the dates and times in a text by a single mark each, in
-// place: clients rebuild system prompts for every request, and a conversation
-// goes on after midnight. Only what has the shape of a date or a time goes;
-// other numbers may tell two customers apart.
+// maskDates replaces each date and time in a text with a zero byte, in place, because clients rebuild system prompts for
+// every request and a conversation may continue after midnight. Other numbers stay, since they may distinguish two
+// customers.
 //
 //	2026-11-24   2026/11/24   24.11.2026   11/24/2026   11/24/26   2026-11-24T10:00:00.123+01:00
 //	Mon Nov 24 2026   Tuesday, November 24th, 2026   24 Nov 2026   Nov 2026   10:05   10:05:30 PM
@@ -40,9 +39,8 @@ func maskDates(text []byte) []byte {
 	return append(out, text[from:]...)
 }
 
-// nextDigit is the offset of the first digit from i on, or the text's length.
-// It looks at eight bytes at once: a digit becomes less than 10 when 0x30 is
-// flipped. Borrows can mark a byte falsely only above one that is marked rightly.
+// nextDigit returns the offset of the first digit from i on, or the text's length. It checks eight bytes at once: a digit
+// XOR 0x30 is less than 10. A borrow can mark a wrong byte only above a correctly marked one, so the lowest mark is right.
 func nextDigit(text []byte, i int) int {
 	const each01 = 0x0101010101010101
 	for ; i+8 <= len(text); i += 8 {
@@ -57,7 +55,7 @@ func nextDigit(text []byte, i int) int {
 	return i
 }
 
-// glued reports whether a number behind c is a part of something longer.
+// glued reports whether a number after c is a part of something longer.
 func glued(c byte) bool {
 	return isWord(c) || c == '.' || c == ':' || c == '-' || c == '/'
 }
@@ -66,7 +64,7 @@ func isWord(c byte) bool {
 	return c-'0' < 10 || c|0x20-'a' < 26 || c == '_' || c >= 0x80
 }
 
-// digits is the offset after the digits at i.
+// digits returns the offset after the digits at i.
 func digits(text []byte, i int) int {
 	for i < len(text) && text[i]-'0' < 10 {
 		i++
@@ -81,7 +79,7 @@ func at(text []byte, i int) byte {
 	return 0
 }
 
-// dateAt is the offset after the date or time at i, or 0 if there is none.
+// dateAt returns the offset after the date or time at i, or 0 if there is none.
 func dateAt(text []byte, i int) int {
 	one := digits(text, i)
 	switch sep := at(text, one); {
@@ -129,7 +127,7 @@ func dateAt(text []byte, i int) int {
 	return 0
 }
 
-// timeAt is the offset after the time of day at i, or 0.
+// timeAt returns the offset after the time of day at i, or 0 if there is none.
 func timeAt(text []byte, i int) int {
 	j := digits(text, i)
 	if n := j - i; n < 1 || n > 2 || at(text, j) != ':' {
@@ -166,7 +164,7 @@ func timeAt(text []byte, i int) int {
 	return end
 }
 
-// dayOrYear is the offset after "24", "24th", "24, 2026" or "2026" behind a month, or 0.
+// dayOrYear returns the offset after "24", "24th", "24, 2026" or "2026" that follows a month, or 0 if there is none.
 func dayOrYear(text []byte, i int) int {
 	end := digits(text, i)
 	switch end - i {
@@ -185,7 +183,7 @@ func dayOrYear(text []byte, i int) int {
 	return end
 }
 
-// year is the offset after a year at i, with what separates it; i if there is none.
+// year returns the offset after a separator and a year at i; i if there is none.
 func year(text []byte, i int) int {
 	j := i
 	if at(text, j) == ',' {
@@ -200,7 +198,7 @@ func year(text []byte, i int) int {
 	return i
 }
 
-// word is the offset after the letters at i.
+// word returns the offset after the letters at i.
 func word(text []byte, i int) int {
 	for i < len(text) && text[i]|0x20-'a' < 26 {
 		i++
@@ -208,7 +206,7 @@ func word(text []byte, i int) int {
 	return min(i, len(text))
 }
 
-// before finds the word in front of i, past one space and one comma or point.
+// before returns the word before i, ignoring one space and one comma or full stop between them.
 func before(text []byte, from, i int) (start, end int) {
 	end = i
 	if end > from && text[end-1] == ' ' {
@@ -222,7 +220,7 @@ func before(text []byte, from, i int) (start, end int) {
 	return start, end
 }
 
-// monthBefore is where the month in front of i begins; i if there is none.
+// monthBefore returns the beginning of the month's name before i; i if there is none.
 func monthBefore(text []byte, from, i int) int {
 	if start, end := before(text, from, i); end < i && isMonth(text[start:end]) {
 		return start
@@ -230,7 +228,7 @@ func monthBefore(text []byte, from, i int) int {
 	return i
 }
 
-// weekdayBefore is where the day of the week in front of i begins; i if there is none.
+// weekdayBefore returns the beginning of the weekday's name before i; i if there is none.
 func weekdayBefore(text []byte, from, i int) int {
 	if start, end := before(text, from, i); end < i && isWeekday(text[start:end]) {
 		return start
