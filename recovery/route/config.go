@@ -9,14 +9,12 @@ import (
 
 // Model maps a client's model name to targets.
 type Model struct {
-	// Targets in order of preference. Each entry has the rank of its position
-	// unless it names one.
+	// Targets are in order of preference. The rank of an entry is its position, unless it has its own.
 	Targets []Target `yaml:"targets"`
-	// FallbackFor names the classes that, besides outages and limits, may move
-	// to a later target. Content policy is not among them by default: sending
-	// refused content elsewhere is the operator's decision.
+	// FallbackFor lists the classes that, besides outages and limits, may move to a later target. By default
+	// content_policy is not among them: sending refused content elsewhere is the operator's decision.
 	FallbackFor []recovery.Class `yaml:"fallback_for"`
-	// Mode is the most that may be done to requests for the model; empty leaves that to recovery.mode.
+	// Mode limits what the gateway may do to requests for the model; if it is empty, recovery.mode applies.
 	Mode recovery.Mode `yaml:"mode"`
 }
 
@@ -30,7 +28,7 @@ type Target struct {
 	Prefill  string  `yaml:"prefill"`
 }
 
-// DefaultFallbackFor is used by models that do not name their own list.
+// DefaultFallbackFor returns the FallbackFor of models without their own list.
 func DefaultFallbackFor() []recovery.Class { return []recovery.Class{recovery.ModelNotFound} }
 
 // Validate reports everything that is wrong, as one joined error; each message

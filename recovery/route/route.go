@@ -14,10 +14,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Upstream is what routing needs to know of an upstream.
+// Upstream holds the facts about an upstream that routing needs.
 type Upstream struct {
 	Name        string
-	Keys        []Key // own credentials; none: the client's or none at all
+	Keys        []Key // the gateway's credentials; if empty, requests use the client's credential or none
 	Passthrough bool
 	Prefill     recovery.Prefill
 	Local       bool
@@ -30,18 +30,18 @@ type Key struct {
 	Weight float64
 }
 
-// Table is the model map. It is immutable and safe for concurrent use; pins
-// outlive it, so they are handed in.
+// Table is the model map. It is immutable and safe for concurrent use. Its pins are an argument of New, since they outlive
+// it.
 type Table struct {
 	upstreams map[string]Upstream
 	models    map[string]Model
-	unmapped  [2]Model // what serves models that are not mapped, by whether that is asked in the Messages API
+	unmapped  [2]Model // targets of models that are not mapped: [0] for OpenAI's formats, [1] for the Messages API
 	pins      *Pins
 }
 
-// New builds a table. Every upstream that a model names must exist; configs checks that. openAI
-// and messages are the upstreams of models that are not mapped, for requests in the formats that
-// they speak; an empty one serves none.
+// New returns a table. Every upstream that a model names must exist; package configs checks that. openAI and messages are
+// the names of the upstreams for models that are not mapped, for requests in OpenAI's formats and in the Messages API;
+// with an empty name such requests have no target.
 func New(upstreams []Upstream, models map[string]Model, openAI, messages string, pins *Pins) *Table {
 	t := &Table{upstreams: map[string]Upstream{}, models: models, pins: pins}
 	for i, name := range [...]string{openAI, messages} {
@@ -64,7 +64,7 @@ func (t *Table) Names() []string { return slices.Sorted(maps.Keys(t.models)) }
 // for others.
 func (t *Table) Chooses(model string, messages bool) bool {
 	n := 0
-	for _, entry := range t.serving(model, messages).Targets {
+	for _, entry := range t.modelFor(model, messages).Targets {
 		if u := t.upstreams[entry.Upstream]; u.Messages == messages {
 			n += max(1, len(u.Keys))
 		}
@@ -72,8 +72,8 @@ func (t *Table) Chooses(model string, messages bool) bool {
 	return n > 1
 }
 
-// serving is what serves a model.
-func (t *Table) serving(model string, messages bool) Model {
+// modelFor returns the entry of a model; for a model that is not mapped, the default of the request's format.
+func (t *Table) modelFor(model string, messages bool) Model {
 	if m, ok := t.models[model]; ok {
 		return m
 	}
@@ -101,16 +101,16 @@ func (t *Table) Prepare(_ context.Context, x *recovery.Exchange) error {
 	return nil
 }
 
-// Candidates returns the targets for a model name that speak the Messages API, or that do
-// not, best first. credential labels the client's own; affinity is what requests of one
-// conversation share.
+// Candidates returns the targets for a model name, best first. messages selects those that speak the Messages API or, if
+// false, the others. credential is the label of the client's own credential; affinity is the same for all requests of a
+// conversation.
 func (t *Table) Candidates(model string, messages bool, credential string, affinity uint64) []recovery.Choice {
 	return t.candidates(nil, model, messages, credential, affinity)
 }
 
-// candidates is Candidates in the memory of an empty list, where that is enough.
+// candidates is Candidates; it uses the memory of an empty list if that is large enough.
 func (t *Table) candidates(list []recovery.Choice, model string, messages bool, credential string, affinity uint64) []recovery.Choice {
-	m := t.serving(model, messages)
+	m := t.modelFor(model, messages)
 	n := 0
 	for _, entry := range m.Targets {
 		n += max(1, len(t.upstreams[entry.Upstream].Keys))
@@ -127,7 +127,7 @@ func (t *Table) candidates(list []recovery.Choice, model string, messages bool, 
 		list = t.expand(list, i-first, entry, m, model, credential)
 	}
 	if len(list) > 1 {
-		return arranged(list, affinity)
+		return ordered(list, affinity)
 	}
 	return list
 }
@@ -175,10 +175,9 @@ func (t *Table) expand(list []recovery.Choice, i int, entry Target, m Model, mod
 	return list
 }
 
-// arranged sorts by rank and, within a rank, by weighted rendezvous hashing
-// (Schindelhauer and Schomaker, 2005): a conversation keeps its target as long
-// as that exists, and shares follow the weights.
-func arranged(list []recovery.Choice, affinity uint64) []recovery.Choice {
+// ordered returns the list sorted by rank and, within a rank, by weighted rendezvous hashing (Schindelhauer and Schomaker,
+// 2005): a conversation keeps its target while that exists, and the shares of targets follow their weights.
+func ordered(list []recovery.Choice, affinity uint64) []recovery.Choice {
 	type place struct {
 		at, rank int
 		score    float64
@@ -189,7 +188,7 @@ func arranged(list []recovery.Choice, affinity uint64) []recovery.Choice {
 		c := &list[i]
 		u := (float64(mix(hashed(affinity, c.Target))>>11) + 0.5) / (1 << 53)
 		places[i] = place{i, c.Rank, -c.Weight / math.Log(u), c.Key}
-		for j := range i { // a target that is listed again has one score
+		for j := range i { // equal targets get the same score
 			if list[j].Target == c.Target {
 				places[j].score = places[i].score
 			}
@@ -205,7 +204,7 @@ func arranged(list []recovery.Choice, affinity uint64) []recovery.Choice {
 	return out
 }
 
-// hashed is FNV-1a over the affinity and the target's name.
+// hashed returns the FNV-1a hash of the affinity and the target's name.
 func hashed(affinity uint64, t recovery.Target) uint64 {
 	h := uint64(14695981039346656037)
 	add := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
@@ -236,9 +235,8 @@ func mix(h uint64) uint64 {
 	return h ^ h>>31
 }
 
-// Pins remember where failed-over sessions stay: until the turn ends (a pin's
-// name contains the turn) or five minutes pass. They are bounded, local to the
-// process and safe for concurrent use.
+// Pins remember the target of a session after a failover, until the turn ends (a pin's name contains the turn) or five
+// minutes have passed. Their number is limited. They are local to the process and safe for concurrent use.
 type Pins struct {
 	mu   sync.Mutex
 	pins map[string]pin
@@ -256,7 +254,7 @@ const (
 
 var _ recovery.Keeper = (*Pins)(nil)
 
-// Keep makes the session and turn that name stands for stay at t.
+// Keep pins a session and turn to t; name is the exchange's Pin.
 func (p *Pins) Keep(name string, t recovery.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,7 +268,7 @@ func (p *Pins) Keep(name string, t recovery.Target) {
 				delete(p.pins, k)
 			}
 		}
-		// Room for many at once: a look at all of them for each new one is too dear.
+		// A tenth is removed at once, since scanning all pins for each new one would be expensive.
 		for k := range p.pins {
 			if len(p.pins) <= maxPins*9/10 {
 				break
@@ -279,7 +277,7 @@ func (p *Pins) Keep(name string, t recovery.Target) {
 		}
 	}
 	if old, ok := p.pins[name]; ok && old.target == t && now.Before(old.until) {
-		return // it ends five minutes after the failover, not after the last request
+		return // the pin ends five minutes after the failover, not after the last request
 	}
 	p.pins[name] = pin{t, now.Add(pinFor)}
 }

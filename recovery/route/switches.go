@@ -11,11 +11,11 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// BoardSwitches is the board of what an operator has switched while the gateways run: field is a switch's
-// name, value the switch.
+// BoardSwitches is the board of the switches that an operator has set at run time. The field is what the switch applies to
+// (Of and Name), the value the switch as JSON.
 const BoardSwitches = "switches"
 
-// Board is the shared state as switches need it; see [store.Mirror].
+// Board is the part of the shared state that switches need; see [store.Mirror].
 type Board interface {
 	Any(board string) bool
 	Each(board string, fn func(store.Field) bool)
@@ -23,20 +23,20 @@ type Board interface {
 	Remove(board, field string)
 }
 
-// Switches are the stage that applies what an operator has switched, in the configuration and while the gateways
-// run. A request that only one upstream can serve, since it keeps the conversation, goes there although
-// that is disabled. The zero value switches nothing. Safe for concurrent use.
+// Switches is the stage that applies an operator's switches, from the configuration and from run time. A request that only
+// one upstream can serve, because it stores the conversation, goes there even if that upstream is disabled. The zero value
+// has no switches. Safe for concurrent use.
 type Switches struct {
-	Board Board             // nil: nothing can be switched at run time
+	Board Board             // nil: no switches at run time
 	Fixed []recovery.Switch // from the configuration
 }
 
 var _ recovery.Stage = (*Switches)(nil)
 
-// switchedFor is how long a switch stays on the board.
+// switchedFor is how long a switch from run time stays valid.
 const switchedFor = 365 * 24 * time.Hour
 
-// Set switches something for all replicas. s must have passed Check.
+// Set sets a switch for all replicas. s must have passed Check.
 func (w *Switches) Set(s recovery.Switch) error {
 	s.Since = time.Now().UTC()
 	raw, err := json.Marshal(s)
@@ -47,7 +47,7 @@ func (w *Switches) Set(s recovery.Switch) error {
 	return nil
 }
 
-// Clear takes a switch back; false where there is none, or it is the configuration's.
+// Clear removes a switch that was set at run time; it returns false if there is none.
 func (w *Switches) Clear(of, name string) bool {
 	found := slices.ContainsFunc(w.List(), func(s recovery.Switch) bool { return s.Of == of && s.Name == name && !s.Since.IsZero() })
 	if found {
@@ -56,7 +56,7 @@ func (w *Switches) Clear(of, name string) bool {
 	return found
 }
 
-// List returns what is switched.
+// List returns all switches.
 func (w *Switches) List() []recovery.Switch {
 	list := slices.Clone(w.Fixed)
 	if w.Board == nil || !w.Board.Any(BoardSwitches) {
@@ -72,7 +72,7 @@ func (w *Switches) List() []recovery.Switch {
 	return list
 }
 
-// Marks are the disabled targets, and what else is switched, for listings.
+// Marks returns the switches as marks, for listings.
 func (w *Switches) Marks() (marks []recovery.Mark) {
 	for _, s := range w.List() {
 		m := recovery.Mark{Target: s.Name, Kind: recovery.MarkSwitched, Item: s.Of, Detail: "mode " + string(s.Mode), Evidence: "an operator's command", Since: s.Since}
@@ -87,7 +87,8 @@ func (w *Switches) Marks() (marks []recovery.Mark) {
 	return marks
 }
 
-// Prepare lowers the exchange's mode, and takes out what is disabled.
+// Prepare removes disabled candidates and lowers the exchange's mode. It returns recovery.ErrDisabled if no candidate is
+// left.
 func (w *Switches) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if len(w.Fixed) == 0 && (w.Board == nil || !w.Board.Any(BoardSwitches)) || len(x.Candidates) == 0 {
 		return nil
