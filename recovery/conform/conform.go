@@ -14,8 +14,7 @@ type Conformer struct{}
 
 var _ recovery.Conformer = Conformer{}
 
-// Conform adds to e what the mend ed.Mend changes in b; false where b needs
-// nothing, or the mend is unknown.
+// Conform adds the changes of the mend ed.Mend to e; it returns false if b needs none, or if the mend is unknown.
 func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edit) bool {
 	switch ed.Mend {
 	case recovery.MendPairing:
@@ -40,13 +39,13 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 	case recovery.MendSystem:
 		return systemFirst(b, e)
 	case recovery.MendEmpty:
-		return fill(b, e)
+		return fillEmpty(b, e)
 	case recovery.MendTextOnly:
 		return each(b, "", func(m transcript.Message) bool { return e.FlattenText(m.Index) })
 	case recovery.MendOneSystem:
 		return oneSystem(b, e)
 	case recovery.MendContent:
-		return each(b, "", func(m transcript.Message) bool { return complete(b, e, m) })
+		return each(b, "", func(m transcript.Message) bool { return addContent(b, e, m) })
 	case recovery.MendAnswered:
 		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool {
 			if _, ok := m.Field(ed.Field); ok || !recovery.MessageLabel(ed.Field) || b.PairsAnywhere() {
@@ -86,10 +85,10 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 		return each(b, "", func(m transcript.Message) bool { return e.DropMedia(m.Index, "this model does not take it") })
 	case recovery.MendField:
 		if ed.Field == "id" && b.PairsAnywhere() {
-			return e.DropIDs() // but where an element is nothing without it
+			return e.DropIDs() // keeps ids that an item needs
 		}
 		return each(b, "", func(m transcript.Message) bool {
-			if raw, ok := m.Field(ed.Field); ok && (recovery.MessageLabel(ed.Field) || saysNothing(ed.Field, raw)) {
+			if raw, ok := m.Field(ed.Field); ok && (recovery.MessageLabel(ed.Field) || isEmpty(ed.Field, raw)) {
 				e.DeleteMessageField(m.Index, ed.Field)
 				return true
 			}
@@ -121,13 +120,13 @@ func each(b *transcript.Body, role string, change func(transcript.Message) bool)
 	return changed
 }
 
-// saysNothing reports whether a field other than the essential ones is null or an empty list.
-func saysNothing(field string, raw []byte) bool {
+// isEmpty reports whether a field other than role and content is null or an empty list.
+func isEmpty(field string, raw []byte) bool {
 	return field != "role" && field != "content" && (string(raw) == "null" || string(raw) == "[]")
 }
 
-// stubTools defines what the history calls, where the request offers no tools:
-// some providers take no call without its definition.
+// stubTools adds definitions of the tools that the history calls, at most 128, if the request offers no tools: some
+// providers accept no call without a definition.
 func stubTools(b *transcript.Body, e *transcript.Edit) bool {
 	if len(b.Tools()) > 0 {
 		return false
@@ -146,7 +145,7 @@ func stubTools(b *transcript.Body, e *transcript.Edit) bool {
 	return len(names) > 0
 }
 
-// renameTools gives tools names that every provider takes.
+// renameTools gives tools names that every provider accepts.
 func renameTools(b *transcript.Body, e *transcript.Edit) bool {
 	var names []string
 	for _, t := range b.Tools() {
@@ -157,12 +156,12 @@ func renameTools(b *transcript.Body, e *transcript.Edit) bool {
 		if to, ok := safe[name]; ok {
 			return to
 		}
-		return recovery.SafeNames([]string{name})[name] // the history may have called what is not offered now
+		return recovery.SafeNames([]string{name})[name] // a tool that the history called but that is no longer offered
 	})
 }
 
-// complete gives a message without a content, or with none, an empty one.
-func complete(b *transcript.Body, e *transcript.Edit, m transcript.Message) bool {
+// addContent gives a message without content, or with null, an empty string as content.
+func addContent(b *transcript.Body, e *transcript.Edit, m transcript.Message) bool {
 	if at, ok := m.Content(); ok && string(b.Raw()[at.Start:at.End]) != "null" || b.PairsAnywhere() {
 		return false
 	}
@@ -170,8 +169,8 @@ func complete(b *transcript.Body, e *transcript.Edit, m transcript.Message) bool
 	return true
 }
 
-// emptyArguments gives calls whose arguments are no JSON empty ones: the model
-// called so once, and no server can read that.
+// emptyArguments replaces arguments that the format does not allow with {}, since some servers refuse a history with calls that
+// they cannot parse.
 func emptyArguments(e *transcript.Edit, m transcript.Message) (changed bool) {
 	for _, c := range m.ToolCalls() {
 		changed = e.MendArguments(c) || changed
@@ -179,8 +178,8 @@ func emptyArguments(e *transcript.Edit, m transcript.Message) (changed bool) {
 	return changed
 }
 
-// fewerMedia puts a text in the place of the attachments of finished turns, and of results that the
-// model has gone on from, oldest first, until keep are left. It does nothing where that cannot be.
+// fewerMedia replaces attachments with a text, oldest first, until keep are left: those of finished turns, and those of
+// results that the model has answered. It returns false if more than keep are left; then e must not be used.
 func fewerMedia(b *transcript.Body, e *transcript.Edit, keep int) bool {
 	list := b.Messages()
 	have, last, answered := 0, 0, 0

@@ -1,12 +1,10 @@
-// Package conform changes a request so that a target takes it which refused its
-// history, its tool schemas or its content.
+// Package conform changes a request so that a target accepts its history, its tool schemas and its content. Each change is
+// a mend, named by a recovery.Mend constant.
 //
-//	pairing.go  every call answered once, right behind it
-//	turns.go    who speaks when, and that everybody says something
-//	schema.go   JSON Schemas without what a provider does not know
+//	pairing.go  gives every call exactly one result, directly after it, and changes call ids
+//	turns.go    orders the roles of messages and fills empty messages
+//	schema.go   removes schema keywords that a provider does not support
 //
-// Which of the mends a refusal calls for is a strategy's decision; that a
-// target needs it is remembered, so that later requests are right the first
-// time. Every mend leaves alone what is well formed already: a healthy history
-// goes out as the client sent it.
+// It does not decide which mend a request needs: a strategy chooses it after a refusal, and package learn remembers it for
+// the target. A mend does not change parts that are well formed: a healthy history goes out as the client sent it.
 package conform

@@ -8,15 +8,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// noResult answers a call whose result is not in the history.
+// noResult is the text of the result for a call whose result is missing.
 const noResult = "[no result: the call was interrupted before it answered]"
 
-// emptyResult stands for a tool that said nothing.
+// emptyResult replaces the empty text of a result.
 const emptyResult = "[no output]"
 
-// pair gives every call of an assistant's message exactly one result, right
-// behind that message. Results that are elsewhere move there, missing ones are
-// stubbed, several of one call become one, and results without a call go.
+// pair gives every call of an assistant message exactly one result, directly after that message. It moves results that are
+// elsewhere, adds missing ones, joins several results of one call, and removes results without a call.
 func pair(b *transcript.Body, e *transcript.Edit) bool {
 	if b.PairsAnywhere() {
 		return pairAnywhere(b, e)
@@ -29,7 +28,7 @@ func pair(b *transcript.Body, e *transcript.Edit) bool {
 			continue
 		}
 		if calls := m.ToolCalls(); len(calls) > 0 {
-			changed = answer(b, e, i, calls, claimed) || changed
+			changed = pairResults(b, e, i, calls, claimed) || changed
 		}
 	}
 	for i, m := range list {
@@ -41,13 +40,13 @@ func pair(b *transcript.Body, e *transcript.Edit) bool {
 	return changed
 }
 
-// pairAnywhere gives every call one result, where results may stand anywhere behind
-// their calls: missing ones are stubbed, all but the first of a call go, and so do those
-// without a call, unless that may be in what the server remembers.
+// pairAnywhere gives every call one result, for formats in which results may be anywhere after their calls. It adds missing
+// results and removes all but the first of a call. It also removes results without a call, unless the call may be in the
+// server's stored part of the conversation.
 func pairAnywhere(b *transcript.Body, e *transcript.Edit) bool {
 	list, whole := b.Messages(), b.State().MayEdit()
 	changed := false
-	results := make(map[string]int, len(list)) // 1 for a call without, 2 with
+	results := make(map[string]int, len(list)) // by call id: 1 for a call without a result, 2 for one with a result
 	for i, m := range list {
 		for _, c := range m.ToolCalls() {
 			results[c.ID] = max(results[c.ID], 1)
@@ -90,20 +89,20 @@ func pairAnywhere(b *transcript.Body, e *transcript.Edit) bool {
 	return changed
 }
 
-// answer mends the results of the calls of message i.
-func answer(b *transcript.Body, e *transcript.Edit, i int, calls []transcript.ToolCall, claimed []bool) (changed bool) {
+// pairResults gives each call of message i one result, directly after the message.
+func pairResults(b *transcript.Body, e *transcript.Edit, i int, calls []transcript.ToolCall, claimed []bool) (changed bool) {
 	list := b.Messages()
 	ids := unique(i, calls)
 	for k, c := range calls {
 		if ids[k] != c.ID {
 			if c.IDSpan.End == c.IDSpan.Start {
-				return changed // a call without any id, as the oldest format has it: paired by its place
+				return changed // calls without ids, as in the oldest format, are paired by position
 			}
 			e.Replace(c.IDSpan, transcript.String(ids[k]))
 			changed = true
 		}
 	}
-	behind := i + 1 // the first message behind the results that are in place
+	behind := i + 1 // the first message after the results that directly follow message i
 	for behind < len(list) && list[behind].Role == transcript.RoleTool {
 		behind++
 	}
@@ -127,9 +126,9 @@ func answer(b *transcript.Body, e *transcript.Edit, i int, calls []transcript.To
 			e.RemoveMessage(j)
 			changed = true
 		}
-		text := strings.TrimPrefix(strings.Join(said, "\n"), "\n") // the first may have said nothing
+		text := strings.TrimPrefix(strings.Join(said, "\n"), "\n") // the first text may be empty
 		switch {
-		case first >= behind: // it stands behind something else
+		case first >= behind: // another message is between the call and its result
 			e.RemoveMessage(first)
 			insert(e, behind, len(list), b.ResultMessage(c, or(text, emptyResult)))
 			changed = true
@@ -143,17 +142,16 @@ func answer(b *transcript.Body, e *transcript.Edit, i int, calls []transcript.To
 	return changed
 }
 
-// results finds, for each call of message i, the messages that answer it: up
-// to the next message of the model that calls tools. Where ids do not tell
-// (none, or the same one twice), the order does.
+// results returns, for each call of message i, the indexes of its results, up to the next assistant message with calls. If
+// ids are missing or not unique, the order of the results decides.
 func results(list []transcript.Message, i int, calls []transcript.ToolCall, claimed []bool) [][]int {
 	found := make([][]int, len(calls))
 	byID := make(map[string][]int, len(calls))
 	for n, c := range calls {
 		byID[c.ID] = append(byID[c.ID], n)
 	}
-	open := 0                                  // no call before it waits for a result
-	waiting := make(map[string]int, len(byID)) // the same for the calls of an id
+	open := 0                                  // all calls before it have a result
+	waiting := make(map[string]int, len(byID)) // the same among the calls with one id
 	for j := i + 1; j < len(list); j++ {
 		m := list[j]
 		if m.Role == transcript.RoleAssistant && len(m.ToolCalls()) > 0 {
@@ -169,7 +167,7 @@ func results(list []transcript.Message, i int, calls []transcript.ToolCall, clai
 				n++
 			}
 			if waiting[id] = n; n == len(mine) {
-				n = 0 // one more of the first call
+				n = 0 // another result of the first call
 			}
 			k = mine[n]
 		} else if id == "" {
@@ -188,7 +186,7 @@ func results(list []transcript.Message, i int, calls []transcript.ToolCall, clai
 	return found
 }
 
-// unique are the ids of a message's calls, each different and none empty.
+// unique returns the ids of a message's calls; it replaces empty and repeated ones with generated ids.
 func unique(i int, calls []transcript.ToolCall) []string {
 	ids := make([]string, len(calls))
 	seen := make(map[string]bool, len(calls))
@@ -220,8 +218,8 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// shortIDs gives every call and result an id of nine letters and digits: what
-// Mistral's servers demand, and every other takes.
+// shortIDs gives every call and result an id of nine letters and digits, which Mistral's servers require and all others
+// accept.
 func shortIDs(b *transcript.Body, e *transcript.Edit) bool {
 	changed := false
 	for _, m := range b.Messages() {
@@ -241,7 +239,7 @@ func shortIDs(b *transcript.Body, e *transcript.Edit) bool {
 	return changed
 }
 
-// short is an id of nine letters and digits for another one; equal for equal ids.
+// short returns an id of nine letters and digits for any id, the same one for equal ids.
 func short(id string) string {
 	const digits = "abcdefghijklmnopqrstuvwxyz0123456789"
 	if id == "" {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// indexes reads which elements of reasoning go, as recovery writes it: "0-3,7-9" are
-// 0 to 2, and 7 and 8. nil is all of them, which is what an unknown text means too.
+// indexes parses the spans of reasoning elements to remove, as package recovery writes them: "0-3,7-9" means 0 to 2, 7 and
+// 8. It returns nil, which means all elements, for an empty or invalid text.
 func indexes(field string) func(n int) bool {
 	if field == "" {
 		return nil

@@ -31,7 +31,7 @@ func schemas(b *transcript.Body, e *transcript.Edit, ed recovery.Edit) bool {
 	return changed
 }
 
-// plain are the keywords that every provider's subset of JSON Schema has.
+// plain reports whether every provider's subset of JSON Schema has a keyword.
 func plain(keyword string) bool {
 	switch keyword {
 	case "type", "description", "properties", "required", "items", "enum", "anyOf", "$ref", "$defs", "definitions":
@@ -40,19 +40,19 @@ func plain(keyword string) bool {
 	return false
 }
 
-// rewriter copies a schema without some keywords. It tells keywords from names
-// of properties, which may be anything.
+// rewriter copies a schema without some keywords. It distinguishes keywords from property names, which may be equal to
+// keywords.
 type rewriter struct {
 	drop    func(keyword string) bool
-	items   bool // arrays without items get some, and what is no schema among named ones goes
+	items   bool // add items to arrays without them, and remove properties and definitions that are not schemas
 	changed bool
 	left    int // bytes that may still be read
 }
 
-// The bounds of a request's schemas; what is beyond them is copied.
+// The limits for a request's schemas. Parts beyond them are copied unchanged.
 const (
 	maxDepth = 64       // nesting
-	maxRead  = 32 << 20 // bytes that are read: what is nested is read again at each level
+	maxRead  = 32 << 20 // bytes read in total; nested schemas are read again at each level
 )
 
 // schema appends one schema.
@@ -106,7 +106,7 @@ func (r *rewriter) named(dst []byte, v gjson.Result, depth int) []byte {
 	dst = append(dst, '{')
 	open := len(dst)
 	v.ForEach(func(k, v gjson.Result) bool {
-		if r.items && !v.IsObject() && !v.IsBool() { // no schema, whatever was meant
+		if r.items && !v.IsObject() && !v.IsBool() { // not a schema
 			r.changed = true
 			return true
 		}
@@ -120,7 +120,7 @@ func (r *rewriter) named(dst []byte, v gjson.Result, depth int) []byte {
 	return append(dst, '}')
 }
 
-// value appends a schema, a list of them, or anything else as it is.
+// value appends a schema, a list of schemas, or any other value unchanged.
 func (r *rewriter) value(dst []byte, v gjson.Result, depth int) []byte {
 	switch {
 	case v.IsObject():

@@ -6,9 +6,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// alternate joins messages of the user, or of the model, that follow one
-// another: the templates of many models want both to take turns. Messages with
-// calls or attachments stay apart. Of the model's, the later words follow the earlier.
+// alternate joins consecutive messages of the user, or of the model, since the chat templates of many models require
+// alternating roles. It does not join messages with calls or attachments.
 func alternate(b *transcript.Body, e *transcript.Edit) bool {
 	list := b.Messages()
 	changed := false
@@ -40,8 +39,8 @@ func joinable(b *transcript.Body, m transcript.Message) bool {
 	return (m.Role == transcript.RoleUser || m.Role == transcript.RoleAssistant) && len(m.ToolCalls()) == 0 && m.Shape().Media == 0 && settable(b, m)
 }
 
-// settable reports whether a message's content is text, parts, or nothing:
-// what else clients send is theirs.
+// settable reports whether a message's content is a string, an array of parts, or absent. Other content must not be
+// replaced.
 func settable(b *transcript.Body, m transcript.Message) bool {
 	at, ok := m.Content()
 	if !ok {
@@ -51,8 +50,8 @@ func settable(b *transcript.Body, m transcript.Message) bool {
 	return c == '"' || c == '['
 }
 
-// systemFirst turns system messages behind the beginning into messages of the
-// user, where templates take them at the beginning only.
+// systemFirst changes system messages after the beginning into user messages, for chat templates that accept system
+// messages only at the beginning.
 func systemFirst(b *transcript.Body, e *transcript.Edit) bool {
 	began, changed := false, false
 	for i, m := range b.Messages() {
@@ -66,9 +65,9 @@ func systemFirst(b *transcript.Body, e *transcript.Edit) bool {
 	return changed
 }
 
-// fill gives messages without content one: providers differ in what they take
-// for empty. An answer that only calls tools may lack it.
-func fill(b *transcript.Body, e *transcript.Edit) bool {
+// fillEmpty gives messages without text or attachments a placeholder text, and removes empty system messages and empty text
+// parts. An answer that only calls tools needs no content.
+func fillEmpty(b *transcript.Body, e *transcript.Edit) bool {
 	changed := false
 	list := b.Messages()
 	for i, m := range list {
@@ -94,8 +93,7 @@ func fill(b *transcript.Body, e *transcript.Edit) bool {
 	return changed
 }
 
-// oneSystem joins the system messages at the beginning into the first, and makes those
-// behind it messages of the user.
+// oneSystem joins the system messages at the beginning into the first one, and changes later ones into user messages.
 func oneSystem(b *transcript.Body, e *transcript.Edit) bool {
 	list := b.Messages()
 	lead := 0
