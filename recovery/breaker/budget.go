@@ -95,7 +95,7 @@ func (b *Budgets) Prepare(ctx context.Context, x *recovery.Exchange) error {
 		b.stop(x, id, list, most)
 	case most.part >= budgetNear:
 		b.sessions.endBudget(id)
-		b.near(x, most)
+		b.warn(x, most)
 	default:
 		b.sessions.endBudget(id)
 	}
@@ -182,8 +182,8 @@ func (b *Budgets) Spent(x *recovery.Exchange, tokens int64, money float64) {
 	})
 }
 
-// near has the model told that little is left.
-func (b *Budgets) near(x *recovery.Exchange, u use) {
+// warn has the model told that little is left.
+func (b *Budgets) warn(x *recovery.Exchange, u use) {
 	ev := x.Event(recovery.EventGuidance)
 	ev.Advice = &recovery.Advice{Category: BudgetCategory, Strategies: []string{u.rule}, Count: int(100 * u.part)}
 	if ev.Observed = x.Mode == recovery.ModeObserve; !ev.Observed {
@@ -247,8 +247,8 @@ func budgetOf(f store.Field) (o recovery.OpenSession) {
 	return o
 }
 
-// giveBack resets a budget: what was used so far counts no more.
-func (s *Sessions) giveBack(ctx context.Context, o recovery.OpenSession) error {
+// resetBudget resets a budget: what was used so far counts no more.
+func (s *Sessions) resetBudget(ctx context.Context, o recovery.OpenSession) error {
 	var charges []store.Charge
 	var began []string
 	for _, a := range o.Accounts[:min(len(o.Accounts), 2)] {

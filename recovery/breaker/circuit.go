@@ -27,8 +27,8 @@ type personal struct {
 // slots divide the window.
 const slots = 10
 
-// turn moves the window on to now.
-func (c *circuit) turn(now time.Time, window time.Duration) {
+// advance moves the window on to now.
+func (c *circuit) advance(now time.Time, window time.Duration) {
 	n := now.UnixNano() / int64(max(window/slots, time.Millisecond))
 	for i := max(c.slot+1, n-slots+1); i <= n; i++ {
 		c.total[i%slots], c.failed[i%slots] = 0, 0
@@ -38,7 +38,7 @@ func (c *circuit) turn(now time.Time, window time.Duration) {
 
 // count books one outcome in the window.
 func (c *circuit) count(now time.Time, window time.Duration, failed, success bool) {
-	c.turn(now, window)
+	c.advance(now, window)
 	c.total[c.slot%slots]++
 	switch {
 	case failed:
@@ -94,9 +94,9 @@ func (c *circuit) judge(cfg *Config, o opening, probe, failed bool, now time.Tim
 	return unchanged, 0
 }
 
-// book counts the outcome of an attempt, and opens, reopens or closes the circuits that it concerns:
+// record counts the outcome of an attempt, and opens, reopens or closes the circuits that it concerns:
 // everybody's, or its client's where nobody else met failures.
-func (s *Set) book(ticket recovery.Ticket, e *target, o recovery.Outcome, failed bool, now time.Time) []recovery.Event {
+func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, failed bool, now time.Time) []recovery.Event {
 	e.count(now, s.cfg.Window, failed, o.Success)
 	p := s.personal(e, ticket.Client, failed, now)
 	if p != nil {
@@ -148,8 +148,8 @@ func (p *personal) opens(ticket recovery.Ticket, f *recovery.Failure, now time.T
 	return []recovery.Event{{Name: recovery.EventBreakerOpened, Time: now, Target: ticket.Target.Keyless(), Key: ticket.Client, Class: recovery.Class(p.class), Until: p.until}}
 }
 
-// own returns the circuit of a client, which may be nil. Without traffic it closes by itself.
-func (s *Set) own(e *target, client string, now time.Time) *personal {
+// clientCircuit returns the circuit of a client, which may be nil. Without traffic it closes by itself.
+func (s *Set) clientCircuit(e *target, client string, now time.Time) *personal {
 	p := e.clients[client]
 	if p != nil && p.open && now.After(p.until.Add(2*s.cfg.OpenMax)) {
 		p.opening = opening{}
@@ -164,14 +164,14 @@ const maxPersonal = 64
 // nobody to tell it from.
 func (s *Set) personal(e *target, client string, failed bool, now time.Time) *personal {
 	p := e.clients[client]
-	if p != nil || !failed || client == "" || s.alone(client, now) {
+	if p != nil || !failed || client == "" || s.onlyClient(client, now) {
 		return p
 	}
 	if e.clients == nil {
 		e.clients = map[string]*personal{}
 	}
 	for name, old := range e.clients {
-		old.turn(now, s.cfg.Window)
+		old.advance(now, s.cfg.Window)
 		total, _ := old.sum()
 		if total == 0 && old.probes == 0 && !now.Before(old.until.Add(s.cfg.OpenMax)) || len(e.clients) >= maxPersonal {
 			delete(e.clients, name)
@@ -185,11 +185,11 @@ func (s *Set) personal(e *target, client string, failed bool, now time.Time) *pe
 // shared reports whether what one client's request met concerns everybody: another client's failed
 // within the window too, or there is no other.
 func (s *Set) shared(e *target, client string, now time.Time) bool {
-	if client == "" || s.alone(client, now) {
+	if client == "" || s.onlyClient(client, now) {
 		return true
 	}
 	for name, p := range e.clients {
-		if p.turn(now, s.cfg.Window); name != client {
+		if p.advance(now, s.cfg.Window); name != client {
 			if _, failed := p.sum(); failed > 0 {
 				return true
 			}
@@ -208,8 +208,8 @@ type seen struct {
 // where the configuration does not tell.
 const aloneFor = time.Hour
 
-// saw notes a client's attempt.
-func (s *Set) saw(client string, now time.Time) {
+// sawClient notes a client's attempt.
+func (s *Set) sawClient(client string, now time.Time) {
 	if client == "" {
 		return
 	}
@@ -219,8 +219,8 @@ func (s *Set) saw(client string, now time.Time) {
 	s.recent[0].at = now
 }
 
-// alone reports whether a client is the only one that there is.
-func (s *Set) alone(client string, now time.Time) bool {
+// onlyClient reports whether a client is the only one that there is.
+func (s *Set) onlyClient(client string, now time.Time) bool {
 	if s.cfg.Clients > 0 {
 		return s.cfg.Clients == 1
 	}

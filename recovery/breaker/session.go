@@ -369,7 +369,7 @@ func (s *Sessions) report(name recovery.EventName, x *recovery.Exchange, f *reco
 func (s *Sessions) Reset(ctx context.Context, session string) error {
 	cfg := s.cfg.Load()
 	if f, known := s.board.Lookup(BoardSessions, session); known {
-		if err := s.giveBack(ctx, budgetOf(f)); err != nil {
+		if err := s.resetBudget(ctx, budgetOf(f)); err != nil {
 			return fmt.Errorf("resetting session: %w", err)
 		}
 	}

@@ -22,7 +22,7 @@ type Set struct {
 	keys     map[recovery.Target]*ramp   // with the key; only those that cooled down lately
 	refusals map[recovery.Target]*refusal
 	recent   [2]seen // the two clients that were seen last
-	barren   series  // failures in a row, over all targets
+	failing  series  // failures in a row, over all targets
 	lastFail time.Time
 }
 
@@ -104,17 +104,17 @@ func (s *Set) evict() {
 func (s *Set) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, now := &s.barren, time.Now()
-	if b.n >= barrenAfter && now.Sub(s.lastFail) < barrenFor && (b.several || b.client == "" || s.alone(b.client, now)) {
+	b, now := &s.failing, time.Now()
+	if b.n >= failingAfter && now.Sub(s.lastFail) < failingFor && (b.several || b.client == "" || s.onlyClient(b.client, now)) {
 		return fmt.Errorf("the last %d attempts at all upstreams failed", b.n)
 	}
 	return nil
 }
 
-// barrenAfter failures in a row, the last within barrenFor, mean that nothing works.
+// failingAfter failures in a row, the last within failingFor, mean that nothing works.
 const (
-	barrenAfter = 20
-	barrenFor   = 30 * time.Second
+	failingAfter = 20
+	failingFor   = 30 * time.Second
 )
 
 // For implements recovery.Health.
@@ -135,7 +135,7 @@ func (s *Set) check(t recovery.Target, client string) recovery.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, now := s.target(t), time.Now()
-	return s.status(t, e, s.own(e, client, now), s.opened(e, now), now)
+	return s.status(t, e, s.clientCircuit(e, client, now), s.opened(e, now), now)
 }
 
 // status is that of a target for the client whose circuit p is, which may be nil.
@@ -193,9 +193,9 @@ func (v view) Begin(t recovery.Target, now time.Time, resend, force bool) (recov
 func (s *Set) begin(t recovery.Target, client string, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.saw(client, now)
+	s.sawClient(client, now)
 	e := s.target(t)
-	o, p := s.opened(e, now), s.own(e, client, now)
+	o, p := s.opened(e, now), s.clientCircuit(e, client, now)
 	ticket := recovery.Ticket{Place: e, Target: t, Client: client, Resend: resend}
 	if !force {
 		if st := s.status(t, e, p, o, now); !st.Ready {
@@ -249,13 +249,13 @@ func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
 	counts := o.Failure != nil && o.Failure.Spec != nil && o.Failure.Spec.Counts
 	switch {
 	case counts:
-		s.barren.add(ticket.Client)
+		s.failing.add(ticket.Client)
 		s.lastFail = now
 	case o.Success:
-		s.barren = series{}
+		s.failing = series{}
 	}
 	if o.Success || o.Failure != nil {
-		events = s.book(ticket, e, o, counts, now)
+		events = s.record(ticket, e, o, counts, now)
 	}
 	s.remember(ticket.Target, o, now)
 	if cools(o.Failure) {
