@@ -221,7 +221,7 @@ func (t *Table) Explain(ev recovery.Evidence) (matching, near []rule.Finding) {
 
 // subject is the view as rules see it.
 func (v *view) subject() rule.Subject {
-	return rule.Subject{Text: v.text, Codes: v.codes, Status: v.Status, Scene: v}
+	return rule.Subject{Text: v.text, Codes: v.codes, Status: v.Status, Surroundings: v}
 }
 
 // Holds reports whether a fact holds of the view, for rules.

@@ -236,7 +236,7 @@ func (v *view) firstOf(l *line, at int, c class, about string) *rule.Rule {
 }
 
 func (v *view) subject(l *line, at int, about string) rule.Subject {
-	return rule.Subject{Raw: short(l.text), Scene: v, At: at, Fact: about}
+	return rule.Subject{Raw: short(l.text), Surroundings: v, At: at, Fact: about}
 }
 
 // Holds reports whether a fact is true of the line at an index. Rules call it.

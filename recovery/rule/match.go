@@ -55,11 +55,11 @@ func (c *compiled) missing(s *Subject) string {
 	case len(c.any)+len(c.patterns) > 0 && anyPhrase(c.any, s.folded()) < 0 && anyPattern(c.patterns, s.raw()) < 0:
 		return "any"
 	}
-	return c.otherwise(s)
+	return c.missingElse(s)
 }
 
-// otherwise is missing of what is no wording, code or pattern that speaks for the rule.
-func (c *compiled) otherwise(s *Subject) string {
+// missingElse is missing of what is no wording, code or pattern that speaks for the rule.
+func (c *compiled) missingElse(s *Subject) string {
 	switch {
 	case len(c.and) > 0 && anyPhrase(c.and, s.folded()) < 0:
 		return "and"
@@ -73,7 +73,7 @@ func (c *compiled) otherwise(s *Subject) string {
 		return "when"
 	case s.holdsAny(c.Unless):
 		return "unless"
-	case len(c.near) > 0 && (s.Scene == nil || !s.Scene.Near(s.At, func(text string) bool { return anyPattern(c.near, text) >= 0 })):
+	case len(c.near) > 0 && (s.Surroundings == nil || !s.Surroundings.Near(s.At, func(text string) bool { return anyPattern(c.near, text) >= 0 })):
 		return "near"
 	}
 	return ""
@@ -130,5 +130,5 @@ func anyPattern(ps []*pattern, text string) int {
 }
 
 func (s *Subject) holdsAny(facts []string) bool {
-	return slices.ContainsFunc(facts, func(f string) bool { return f == s.Fact || s.Scene != nil && s.Scene.Holds(f, s.At) })
+	return slices.ContainsFunc(facts, func(f string) bool { return f == s.Fact || s.Surroundings != nil && s.Surroundings.Holds(f, s.At) })
 }

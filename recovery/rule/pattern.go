@@ -77,18 +77,18 @@ type texts struct {
 
 // best is the set to look for.
 func (t texts) best() []string {
-	if telling(t.all) > telling(t.one) {
+	if selectivity(t.all) > selectivity(t.one) {
 		return t.all
 	}
-	if telling(t.one) == 0 {
+	if selectivity(t.one) == 0 {
 		return nil
 	}
 	return t.one
 }
 
-// telling says how well a set keeps an expression from being tried: by its shortest
+// selectivity says how well a set keeps an expression from being tried: by its shortest
 // text, and a little by how few there are. Words that most errors have tell little.
-func telling(set []string) int {
+func selectivity(set []string) int {
 	if len(set) == 0 {
 		return 0
 	}
@@ -143,7 +143,7 @@ func textsOfRow(row []*syntax.Regexp) texts {
 	all, whole := []string{""}, true
 	var one []string
 	consider := func(set []string) {
-		if telling(set) > telling(one) {
+		if selectivity(set) > selectivity(one) {
 			one = set
 		}
 	}

@@ -76,18 +76,18 @@ func Join(sets ...Set) Set {
 
 // Subject is what rules look at.
 type Subject struct {
-	Text   string   // folded by Fold
-	Raw    string   // not folded, which patterns match; where it is empty they match Text
-	Codes  []string // folded by Code
-	Status int
-	Scene  Scene  // where it stands; nil means that no fact holds and nothing is near
-	At     int    // its place there
-	Fact   string // that holds besides those of the scene
+	Text         string   // folded by Fold
+	Raw          string   // not folded, which patterns match; where it is empty they match Text
+	Codes        []string // folded by Code
+	Status       int
+	Surroundings Surroundings // where it stands; nil means that no fact holds and nothing is near
+	At           int          // its place there
+	Fact         string       // that holds besides those of the scene
 }
 
-// Scene is what stands around subjects. One serves many of them, so that making a
+// Surroundings is what stands around subjects. One serves many of them, so that making a
 // subject allocates nothing.
-type Scene interface {
+type Surroundings interface {
 	// Holds reports whether a fact holds at a place.
 	Holds(fact string, at int) bool
 	// Near reports whether a text in the neighbourhood of a place matches.
@@ -287,7 +287,7 @@ func (c *compiler) patterns(at, begin string, list []string, end string) []*patt
 		expr, err := c.writeOut(s, 0)
 		var p *pattern
 		if err == nil {
-			p, err = newPattern(begun(begin, expr, end))
+			p, err = newPattern(wrapped(begin, expr, end))
 		}
 		if err != nil {
 			c.fail(fmt.Sprintf("%s[%d]", at, i), "%s", err)
@@ -305,7 +305,7 @@ func (c *compiler) patterns(at, begin string, list []string, end string) []*patt
 		for _, p := range vague[1:] {
 			shown, parts = shown+"|"+p.shown, parts+"|"+p.part
 		}
-		if p, err := newPattern(begun(begin, parts, end)); err == nil {
+		if p, err := newPattern(wrapped(begin, parts, end)); err == nil {
 			p.shown = shown
 			vague = []*pattern{p}
 		}
@@ -313,8 +313,8 @@ func (c *compiler) patterns(at, begin string, list []string, end string) []*patt
 	return append(out, vague...)
 }
 
-// begun is an expression with what a rule's expressions begin and end with.
-func begun(begin, expr, end string) string {
+// wrapped is an expression with what a rule's expressions begin and end with.
+func wrapped(begin, expr, end string) string {
 	if begin+end == "" {
 		return expr
 	}

@@ -74,9 +74,9 @@ func TestConditions(t *testing.T) {
 		{rule.Subject{Text: "a c", Status: 404}, -1},
 		{rule.Subject{Text: "a", Status: 400}, -1},
 		{rule.Subject{Text: "a c d", Status: 400}, -1},
-		{rule.Subject{Status: 200, Scene: facts{"g"}}, 2},
-		{rule.Subject{Scene: facts{"g"}}, 2},
-		{rule.Subject{Status: 200, Scene: facts{"g", "h"}}, -1},
+		{rule.Subject{Status: 200, Surroundings: facts{"g"}}, 2},
+		{rule.Subject{Surroundings: facts{"g"}}, 2},
+		{rule.Subject{Status: 200, Surroundings: facts{"g", "h"}}, -1},
 		{rule.Subject{Status: 200}, -1},
 	} {
 		if got := l.First(c.s); got != c.want {

@@ -199,7 +199,7 @@ func (l *List) Next(m Mask, hits Hits, s *Subject, after int) int {
 		c := &l.rules[i]
 		n := int(id) - c.from
 		if n < len(c.any) && c.any[n].in(s.folded()) || n >= len(c.any) && c.patterns[n-len(c.any)].in(s.raw()) {
-			if len(c.status)+len(c.notStatus)+len(c.codes)+len(c.notCodes) == 0 && c.otherwise(s) == "" {
+			if len(c.status)+len(c.notStatus)+len(c.codes)+len(c.notCodes) == 0 && c.missingElse(s) == "" {
 				return i
 			}
 			after = i

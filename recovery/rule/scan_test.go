@@ -100,7 +100,7 @@ func FuzzScan(f *testing.F) {
 		if err != nil || l.Index() != nil {
 			return
 		}
-		s := Subject{Raw: text, Scene: allNear{}}
+		s := Subject{Raw: text, Surroundings: allNear{}}
 		if want, got := l.First(s), l.FirstOf(Mask{true, true}, l.Scan(nil, text), &s); got != want && plainCase(text) {
 			t.Fatalf("%q in %q: %d, with all tried %d", expr, text, got, want)
 		}
