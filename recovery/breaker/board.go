@@ -13,14 +13,14 @@ import (
 
 // The boards that replicas share.
 const (
-	BoardCooldowns = "cooldowns" // field: target with key; value: class, begin and end; gone when the ramp after it ends
+	BoardCooldowns = "cooldowns" // field: target with key; value: class, begin and end; expires with the ramp after it
 	BoardBreakers  = "breakers"  // field: target without key; value: end of the open period, its length, first opening, class
 )
 
-// Board is the shared state as this package needs it: reads are local and
-// cheap, writes are visible here at once and elsewhere soon.
+// Board is the part of the shared state that this package needs. Reads are local and cheap. Writes are visible at once in
+// this process and soon on other replicas.
 type Board interface {
-	// Any reports whether a board has fields at all: usually nothing is wrong.
+	// Any reports whether a board has any fields. Usually it has none.
 	Any(board string) bool
 	Lookup(board, field string) (store.Field, bool)
 	Post(board string, f store.Field, max bool)
@@ -28,8 +28,7 @@ type Board interface {
 	Each(board string, fn func(store.Field) bool)
 }
 
-// cooldown reads the end of a target's cool-down from the board, where it stays until the
-// ramp after it is over.
+// cooldown reads a target's cool-down from the board, where it stays until the ramp after it ends.
 func (s *Set) cooldown(t recovery.Target) (next ramp, ok bool) {
 	if !s.board.Any(BoardCooldowns) {
 		return ramp{}, false
@@ -42,8 +41,8 @@ func (s *Set) cooldown(t recovery.Target) (next ramp, ok bool) {
 	return ramp{until: until, step: rampStep(until.Sub(begin))}, true
 }
 
-// coolingOf reads a cool-down's field: its class, and its begin and end, as far as they are
-// ours.
+// coolingOf parses the field of a cool-down. Invalid values are ignored: the class is then empty, begin is zero, and until
+// is the field's expiry.
 func coolingOf(f store.Field) (class string, begin, until time.Time) {
 	until = f.Until
 	parts := strings.Fields(string(f.Value))
@@ -63,21 +62,20 @@ func coolingOf(f store.Field) (class string, begin, until time.Time) {
 	return class, begin, until
 }
 
-// skew is how far replicas' clocks may be apart; a cool-down that ends later
-// than that after the longest one is nobody's.
+// skew limits the difference of the replicas' clocks. A cool-down that ends later than the longest possible one plus skew
+// is invalid.
 const skew = time.Minute
 
-// opening is the state of a target's breaker: closed as zero, half-open where
-// until has passed.
+// opening is the state of a breaker. The zero value is closed; after until it is half-open.
 type opening struct {
 	open   bool
 	until  time.Time
 	length time.Duration
-	since  time.Time // when it was opened first; failed probes prolong it
+	since  time.Time // when the breaker first opened; failed probes do not change it
 	class  string    // of the failure that opened it; may be empty
 }
 
-// opened reads the breaker's state from the board.
+// opened reads the state of a target's breaker from the board.
 func (s *Set) opened(e *target, now time.Time) opening {
 	if !s.board.Any(BoardBreakers) {
 		return opening{}
@@ -89,7 +87,7 @@ func (s *Set) opened(e *target, now time.Time) opening {
 	return s.openingOf(f, now)
 }
 
-// openingOf reads the field of a breaker.
+// openingOf parses the field of a breaker; an invalid one counts as closed.
 func (s *Set) openingOf(f store.Field, now time.Time) opening {
 	parts := strings.Fields(string(f.Value))
 	if len(parts) < 2 {
@@ -98,7 +96,7 @@ func (s *Set) openingOf(f store.Field, now time.Time) opening {
 	ms, err1 := strconv.ParseInt(parts[0], 10, 64)
 	n, err2 := strconv.ParseInt(parts[1], 10, 64)
 	if err1 != nil || err2 != nil || n < 0 {
-		return opening{} // not ours: a closed breaker does no harm
+		return opening{} // invalid: a closed breaker does no harm
 	}
 	until, length := time.UnixMilli(ms), time.Duration(n)*time.Millisecond
 	since, class := until.Add(-length), ""
@@ -110,16 +108,15 @@ func (s *Set) openingOf(f store.Field, now time.Time) opening {
 	if len(parts) > 3 && isClass(parts[3]) {
 		class = parts[3]
 	}
-	// A clock that is off, or a hostile value, must not close a target for long:
-	// what no replica would have posted is half-open now. To cap it instead would
-	// push its end away with every look.
+	// A wrong clock or a hostile value must not block a target for long: a breaker with an end that no replica would post
+	// is half-open now. A maximum would not help, since it would move the end with every read.
 	if until.After(now.Add(2 * s.cfg.OpenMax)) {
 		until = now
 	}
 	return opening{true, until, min(length, s.cfg.OpenMax), since, class}
 }
 
-// prolonged returns the state of a circuit that a failure opens for a while, or keeps open.
+// prolonged returns the state of a breaker after a failure has opened it, or kept it open, for length.
 func (o opening) prolonged(f *recovery.Failure, now time.Time, length time.Duration) opening {
 	next := opening{true, now.Add(length), length, now, ""}
 	if f != nil {
@@ -131,10 +128,10 @@ func (o opening) prolonged(f *recovery.Failure, now time.Time, length time.Durat
 	return next
 }
 
-// open opens a breaker for a while, or keeps it open.
+// open opens a target's breaker, or keeps it open, in state o.
 func (s *Set) open(e *target, o opening, now time.Time) {
 	e.good = 0
-	// Past the open period it is half-open; without traffic it closes by itself.
+	// After the open period the breaker is half-open. Without traffic it closes when the field expires.
 	stays := o.until.Add(2 * s.cfg.OpenMax)
 	if e.probes > 0 {
 		stays = now.Add(probed)
@@ -142,10 +139,10 @@ func (s *Set) open(e *target, o opening, now time.Time) {
 	s.post(e, o, stays)
 }
 
-// probed is how long a breaker stays half-open for a probe: such a one is waited for until it answers.
+// probed is how long a breaker stays half-open while a probe is running.
 const probed = 5 * time.Minute
 
-// post writes the state of a breaker to the board, where it stays until then.
+// post writes the state of a breaker to the board; the field expires at until.
 func (s *Set) post(e *target, o opening, until time.Time) {
 	s.board.Post(BoardBreakers, store.Field{
 		Name:  e.field,
@@ -154,14 +151,14 @@ func (s *Set) post(e *target, o opening, until time.Time) {
 	}, false)
 }
 
-// cools reports whether a failure is a reason not to ask its target for a while:
-// its class is, or the target is in trouble and says when to come back.
+// cools reports whether a failure starts a cool-down: because of its class, or because the target fails and states when
+// to retry.
 func cools(f *recovery.Failure) bool {
 	return f != nil && f.Spec != nil && (f.Spec.Cools || f.Spec.Counts && f.Signal.RetryAfter > 0)
 }
 
-// cool starts a cool-down. The client's own credential cools only for what
-// passes by itself: it may be topped up or replaced at any moment.
+// cool starts a cool-down; ok is false if there is none. The client's own credential cools down only after failures that
+// pass without its owner, such as rate limits: the owner may add credit or replace it at any time.
 func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recovery.Event, bool) {
 	f := o.Failure
 	d := s.cfg.Cooldown
@@ -184,9 +181,8 @@ func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recove
 	return recovery.Event{Name: recovery.EventTargetCooled, Time: now, Target: t, Class: f.Class(), Until: until, Wait: d}, true
 }
 
-// credentialCooldown is how long a key of the gateway's own rests that was
-// refused or is out of quota: long enough to ask it rarely, short enough that
-// a repaired one comes back by itself.
+// credentialCooldown is the cool-down of a gateway's key that was refused or whose quota is used up: long enough to try it
+// rarely, short enough that a repaired key is soon used again.
 const credentialCooldown = 5 * time.Minute
 
 // Marks lists the open breakers and the cool-downs on the board.
@@ -221,7 +217,7 @@ func (s *Set) Marks() (marks []recovery.Mark) {
 	return marks
 }
 
-// longestClass bounds the name of a class, in bytes.
+// longestClass limits the name of a class, in bytes.
 const longestClass = 40
 
 // isClass reports whether a word on the board may be the name of a class.
@@ -229,8 +225,8 @@ func isClass(word string) bool {
 	return len(word) <= longestClass && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-// Open lists the targets whose breakers are open or half-open, without their keys. Breakers that are
-// open for one client alone are left out. Safe for concurrent use.
+// Open returns the targets whose breakers are open or half-open, without their keys. It leaves out breakers that are open
+// for one client only. Safe for concurrent use.
 func (s *Set) Open() (open []recovery.Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,8 +241,8 @@ func (s *Set) Open() (open []recovery.Target) {
 	return open
 }
 
-// Clear lets a target, as a Mark names it, be asked again: its breaker, its cool-down,
-// or both where item is empty. What was counted of it is forgotten with the breaker.
+// Clear removes a target's breaker with its counts, its cool-down, or both if item is empty. name and item are those of a
+// recovery.Mark.
 func (s *Set) Clear(name, item string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,43 +15,44 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Meters are the meters of a store, which bounds how long it takes.
+// Meters are the meters of a store, which limits the duration of each call.
 type Meters interface {
 	Charge(ctx context.Context, charges ...store.Charge) (store.Charged, error)
 }
 
-// Budgets stop sessions that have used what they may use. What a session has used is counted in the store
-// for all replicas; one that the store does not know has used nothing. Safe for concurrent use.
+// Budgets stop sessions whose budget is used up. The store counts the use of a session for all replicas; a session that the
+// store does not know has used nothing. Safe for concurrent use.
 type Budgets struct {
 	sessions *Sessions
 	meters   Meters
-	replicas func() int // that share the store: each has an even share while its server is away
+	replicas func() int // number of replicas of the store; each gets an equal share while the store's server is unavailable
 	work     sync.WaitGroup
 }
 
 var _ recovery.Stage = (*Budgets)(nil)
 
-// NewBudgets returns the budgets of sessions. Close waits for what is being counted.
+// NewBudgets returns the budgets of sessions.
 func NewBudgets(sessions *Sessions, meters Meters, replicas func() int) *Budgets {
 	return &Budgets{sessions: sessions, meters: meters, replicas: replicas}
 }
 
-// Close waits until what requests have used is counted.
+// Close waits until the use of all requests is counted.
 func (b *Budgets) Close() { b.work.Wait() }
 
 const (
-	// BudgetCategory and the rule, which is the limit's name, stand for a failure in events and lists.
+	// BudgetCategory is the category of a used-up budget in events and lists. The rule is then the limit's name.
 	BudgetCategory recovery.Category = "session_budget"
-	// budgetWindow is how long use counts whole; it fades within as long again.
+	// budgetWindow is how long use counts fully; it fades out within the same time after that.
 	budgetWindow = 7 * 24 * time.Hour
-	// budgetNear is the share of a budget from which on the model gets a note.
+	// budgetNear is the used share of a budget from which the model gets a note.
 	budgetNear = 0.8
-	// spentTime bounds how long a request's use may take to be counted.
+	// spentTime limits the time for counting a request's use.
 	spentTime = 2 * time.Second
 )
 
-// accounts are what a request's use counts for, and the id by which people know the first. A client's own name
-// of the conversation outlives its compaction of the history, which begins another session.
+// accounts returns the store's accounts that a request's use is charged to, and id, the name of the first one for people.
+// The client's own name of the conversation is an account, too, since it stays the same when the client compacts its
+// history, which begins another session.
 func accounts(x *recovery.Exchange) (id string, list []string) {
 	add := func(kind, name string) {
 		if name != "" {
@@ -72,15 +73,14 @@ func charge(account, meter string, amount, limit int64, replicas int) store.Char
 	return store.Charge{Account: account, Meter: meter, Amount: amount, Limit: limit, Share: (limit + int64(replicas) - 1) / int64(max(replicas, 1)), Window: budgetWindow}
 }
 
-// use is how much of one limit is used.
+// use describes how much of one limit is used.
 type use struct {
 	rule       string
-	part       float64 // 1 is all
-	used, most string
+	part       float64 // used share; 1 is the whole limit
+	used, most string  // used amount and limit, as text
 }
 
-// Prepare counts a request and ends the session where its budget is used up. Without a store that
-// answers it does nothing.
+// Prepare counts a request and stops the session if its budget is used up. If the store fails, it does nothing.
 func (b *Budgets) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	id, list := accounts(x)
 	if !x.Budget.Any() || len(list) == 0 || x.Mode == recovery.ModeOff || x.Reply != nil {
@@ -88,7 +88,7 @@ func (b *Budgets) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	}
 	most, err := b.used(ctx, x, list)
 	if err != nil {
-		return nil // the store tells of its own trouble
+		return nil // the store reports its own failures
 	}
 	switch {
 	case most.part > 1 || most.part == 1 && most.rule != "requests":
@@ -102,7 +102,7 @@ func (b *Budgets) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	return nil
 }
 
-// used counts the request and returns the limit of which most is used.
+// used counts the request and returns the limit with the largest used share.
 func (b *Budgets) used(ctx context.Context, x *recovery.Exchange, list []string) (most use, err error) {
 	limit, replicas := x.Budget, max(1, b.replicas())
 	var charges []store.Charge
@@ -140,7 +140,7 @@ func (b *Budgets) used(ctx context.Context, x *recovery.Exchange, list []string)
 	return most, nil
 }
 
-// began returns when the first request of the accounts was counted.
+// began returns when the first request of the accounts was counted; it stores the current time for new accounts.
 func (b *Budgets) began(ctx context.Context, list []string) (time.Time, error) {
 	values, err := b.sessions.rings.Get(ctx, list...)
 	if err != nil {
@@ -164,7 +164,7 @@ func (b *Budgets) began(ctx context.Context, list []string) (time.Time, error) {
 	return began, err
 }
 
-// Spent counts, behind, what a request has used: tokens, and money in the currency of the prices.
+// Spent counts the use of a request in the background: tokens, and money in the currency of the prices.
 func (b *Budgets) Spent(x *recovery.Exchange, tokens int64, money float64) {
 	_, list := accounts(x)
 	if !x.Budget.Any() || len(list) == 0 || x.Mode == recovery.ModeOff || tokens <= 0 && !(money > 0) {
@@ -178,11 +178,11 @@ func (b *Budgets) Spent(x *recovery.Exchange, tokens int64, money float64) {
 	b.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), spentTime)
 		defer cancel()
-		_, _ = b.meters.Charge(ctx, charges...) // an error is that of a store that closes
+		_, _ = b.meters.Charge(ctx, charges...) // an error means that the store is closing
 	})
 }
 
-// warn has the model told that little is left.
+// warn adds a note for the model that most of the budget is used.
 func (b *Budgets) warn(x *recovery.Exchange, u use) {
 	ev := x.Event(recovery.EventGuidance)
 	ev.Advice = &recovery.Advice{Category: BudgetCategory, Strategies: []string{u.rule}, Count: int(100 * u.part)}
@@ -194,7 +194,7 @@ func (b *Budgets) warn(x *recovery.Exchange, u use) {
 	b.sessions.observer.Observe(ev)
 }
 
-// stop ends the session as one whose tools fail again and again ends, but until an operator resets it.
+// stop stops the session like one whose breaker is open, but until an operator resets it.
 func (b *Budgets) stop(x *recovery.Exchange, id string, list []string, u use) {
 	b.sessions.postBudget(x, id, recovery.OpenSession{Session: id, Category: BudgetCategory, Rule: u.rule, Budget: u.most, Accounts: list})
 	if x.Mode == recovery.ModeObserve {
@@ -215,7 +215,7 @@ func (b *Budgets) stop(x *recovery.Exchange, id string, list []string, u use) {
 	x.Guidance, x.Force = "", ""
 }
 
-// postBudget posts a session for everybody to see, once.
+// postBudget posts a stopped session on the board and reports it as an event, once.
 func (s *Sessions) postBudget(x *recovery.Exchange, id string, o recovery.OpenSession) {
 	s.posting.Lock()
 	defer s.posting.Unlock()
@@ -234,20 +234,21 @@ func (s *Sessions) postBudget(x *recovery.Exchange, id string, o recovery.OpenSe
 	}
 }
 
-// endBudget takes a session off the board that has its budget back, as after a change of the configuration.
+// endBudget removes a session from the board if it was stopped for its budget, since the budget now allows it again, as
+// after a change of the configuration.
 func (s *Sessions) endBudget(id string) {
 	if f, known := s.board.Lookup(BoardSessions, id); known && budgetOf(f).Budget != "" {
 		s.board.Remove(BoardSessions, id)
 	}
 }
 
-// budgetOf reads what a field of the board says of a budget.
+// budgetOf parses a field of the board. The result has an empty Budget if the session was not stopped for its budget.
 func budgetOf(f store.Field) (o recovery.OpenSession) {
-	_ = json.Unmarshal(f.Value, &o) // what is not ours has no budget
+	_ = json.Unmarshal(f.Value, &o) // an invalid field has no budget
 	return o
 }
 
-// resetBudget resets a budget: what was used so far counts no more.
+// resetBudget sets the use of the session's accounts to zero.
 func (s *Sessions) resetBudget(ctx context.Context, o recovery.OpenSession) error {
 	var charges []store.Charge
 	var began []string

@@ -6,28 +6,27 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// circuit counts attempts at a target and judges whether too many of them failed.
-// The set's lock guards it.
+// circuit counts attempts at a target and decides whether too many of them failed. The set's lock guards it.
 type circuit struct {
-	probes int // under way
-	good   int // successful probes since it was opened
+	probes int // running probes
+	good   int // successful probes since the circuit opened
 	streak int // failures without a success between them
 	total  [slots]int
 	failed [slots]int
 	slot   int64     // number of the newest slot
-	opened time.Time // when it last opened; zero once probes have succeeded
+	opened time.Time // when the circuit last opened; zero once probes have succeeded
 }
 
-// personal is the circuit of one client, for failures that only its requests meet.
+// personal is the circuit of one client, for failures that only its requests cause.
 type personal struct {
 	circuit
 	opening
 }
 
-// slots divide the window.
+// slots is the number of slots of the sliding window.
 const slots = 10
 
-// advance moves the window on to now.
+// advance moves the window to now.
 func (c *circuit) advance(now time.Time, window time.Duration) {
 	n := now.UnixNano() / int64(max(window/slots, time.Millisecond))
 	for i := max(c.slot+1, n-slots+1); i <= n; i++ {
@@ -36,7 +35,7 @@ func (c *circuit) advance(now time.Time, window time.Duration) {
 	c.slot = max(c.slot, n)
 }
 
-// count books one outcome in the window.
+// count adds one outcome to the window.
 func (c *circuit) count(now time.Time, window time.Duration, failed, success bool) {
 	c.advance(now, window)
 	c.total[c.slot%slots]++
@@ -49,7 +48,7 @@ func (c *circuit) count(now time.Time, window time.Duration, failed, success boo
 	}
 }
 
-// sum adds up the window as it stood when something was last counted.
+// sum returns the totals of the window; the caller advances it first if needed.
 func (c *circuit) sum() (total, failed int) {
 	for i := range slots {
 		total += c.total[i]
@@ -58,10 +57,10 @@ func (c *circuit) sum() (total, failed int) {
 	return total, failed
 }
 
-// forget clears all counts; probes under way stay.
+// forget clears all counts except the running probes.
 func (c *circuit) forget() { *c = circuit{probes: c.probes, slot: c.slot} }
 
-// change is what an outcome does to the state of a circuit.
+// change is the effect of an outcome on the state of a circuit.
 type change uint8
 
 const (
@@ -70,12 +69,11 @@ const (
 	closes
 )
 
-// judge returns what an outcome that was counted changes of a circuit in state o, and how long
-// it stays open if it opens.
+// judge returns the effect of a counted outcome on a circuit in state o, and how long the circuit stays open if it opens.
 func (c *circuit) judge(cfg *Config, o opening, probe, failed bool, now time.Time) (change, time.Duration) {
 	switch {
 	case o.open && now.Before(o.until):
-		return unchanged, 0 // it began before the circuit opened
+		return unchanged, 0 // the attempt began before the circuit opened
 	case o.open && failed:
 		return opens, min(max(2*o.length, cfg.Open), cfg.OpenMax)
 	case o.open && probe:
@@ -87,15 +85,15 @@ func (c *circuit) judge(cfg *Config, o opening, probe, failed bool, now time.Tim
 		return unchanged, 0
 	}
 	total, bad := c.sum()
-	// So many failures in a row say enough, however much went well before them.
+	// MinRequests failures in a row suffice, whatever the share of failures.
 	if total >= cfg.MinRequests && (float64(bad) >= cfg.FailureShare*float64(total) || c.streak >= cfg.MinRequests) {
 		return opens, cfg.Open
 	}
 	return unchanged, 0
 }
 
-// record counts the outcome of an attempt, and opens, reopens or closes the circuits that it concerns:
-// everybody's, or its client's where nobody else met failures.
+// record counts the outcome of an attempt, and opens, reopens or closes the circuits that it concerns: that of all clients
+// or, if no other client's requests failed, that of its own client. It returns the events to send.
 func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, failed bool, now time.Time) []recovery.Event {
 	e.count(now, s.cfg.Window, failed, o.Success)
 	p := s.personal(e, ticket.Client, failed, now)
@@ -112,7 +110,7 @@ func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, fail
 	case what == opens && (o.Several || s.shared(e, ticket.Client, now)):
 		next := state.prolonged(o.Failure, now, length)
 		s.open(e, next, now)
-		if !state.open { // a failed probe is no news
+		if !state.open { // a failed probe causes no event
 			e.opened = now
 			events = append(events, recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: ticket.Target.Keyless(), Class: recovery.Class(next.class), Until: next.until})
 		}
@@ -137,7 +135,7 @@ func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, fail
 	return events
 }
 
-// opens opens the circuit for its client alone, or keeps it open, which is no news.
+// opens opens the client's circuit, or keeps it open. It returns an event only if the circuit was closed.
 func (p *personal) opens(ticket recovery.Ticket, f *recovery.Failure, now time.Time, length time.Duration) []recovery.Event {
 	was := p.open
 	p.good, p.opening = 0, p.prolonged(f, now, length)
@@ -148,7 +146,7 @@ func (p *personal) opens(ticket recovery.Ticket, f *recovery.Failure, now time.T
 	return []recovery.Event{{Name: recovery.EventBreakerOpened, Time: now, Target: ticket.Target.Keyless(), Key: ticket.Client, Class: recovery.Class(p.class), Until: p.until}}
 }
 
-// clientCircuit returns the circuit of a client, which may be nil. Without traffic it closes by itself.
+// clientCircuit returns the circuit of a client, nil if it has none. It closes a circuit that had no traffic for a while.
 func (s *Set) clientCircuit(e *target, client string, now time.Time) *personal {
 	p := e.clients[client]
 	if p != nil && p.open && now.After(p.until.Add(2*s.cfg.OpenMax)) {
@@ -157,11 +155,11 @@ func (s *Set) clientCircuit(e *target, client string, now time.Time) *personal {
 	return p
 }
 
-// maxPersonal limits the clients of one target whose failures are counted apart.
+// maxPersonal limits the clients of one target whose failures are counted separately.
 const maxPersonal = 64
 
-// personal returns the circuit of a client: nil where nothing of it failed lately, or there is
-// nobody to tell it from.
+// personal returns the circuit of a client, and creates one after a failure. It returns nil if none of the client's
+// requests failed recently, or if there is no other client.
 func (s *Set) personal(e *target, client string, failed bool, now time.Time) *personal {
 	p := e.clients[client]
 	if p != nil || !failed || client == "" || s.onlyClient(client, now) {
@@ -182,8 +180,8 @@ func (s *Set) personal(e *target, client string, failed bool, now time.Time) *pe
 	return p
 }
 
-// shared reports whether what one client's request met concerns everybody: another client's failed
-// within the window too, or there is no other.
+// shared reports whether the failures of one client's requests concern all clients: another client's requests failed
+// within the window, too, or there is no other client.
 func (s *Set) shared(e *target, client string, now time.Time) bool {
 	if client == "" || s.onlyClient(client, now) {
 		return true
@@ -204,11 +202,11 @@ type seen struct {
 	at     time.Time
 }
 
-// aloneFor is how long no other client's attempt was seen before one counts as the only one,
-// where the configuration does not tell.
+// aloneFor is the time without an attempt of another client after which a client counts as the only one, if the
+// configuration does not list the clients.
 const aloneFor = time.Hour
 
-// sawClient notes a client's attempt.
+// sawClient records a client's attempt.
 func (s *Set) sawClient(client string, now time.Time) {
 	if client == "" {
 		return
@@ -219,7 +217,7 @@ func (s *Set) sawClient(client string, now time.Time) {
 	s.recent[0].at = now
 }
 
-// onlyClient reports whether a client is the only one that there is.
+// onlyClient reports whether a client is the only one.
 func (s *Set) onlyClient(client string, now time.Time) bool {
 	if s.cfg.Clients > 0 {
 		return s.cfg.Clients == 1
@@ -232,7 +230,7 @@ func (s *Set) onlyClient(client string, now time.Time) bool {
 	return true
 }
 
-// series counts what happened in a row, and whether several clients met it.
+// series counts failures in a row, and records whether several clients had them.
 type series struct {
 	n       int
 	client  string

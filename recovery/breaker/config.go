@@ -10,25 +10,25 @@ import (
 
 // Config tunes the targets' breakers, cool-downs and resend budget.
 type Config struct {
-	Window       time.Duration `yaml:"window"`        // failures are counted over this long
-	MinRequests  int           `yaml:"min_requests"`  // in the window, before a breaker may open
-	FailureShare float64       `yaml:"failure_share"` // opens at or above
+	Window       time.Duration `yaml:"window"`        // sliding window in which attempts are counted
+	MinRequests  int           `yaml:"min_requests"`  // minimum number of attempts in the window before a breaker opens
+	FailureShare float64       `yaml:"failure_share"` // share of failures at which a breaker opens
 	Open         time.Duration `yaml:"open"`          // first open period; doubles while probes fail
 	OpenMax      time.Duration `yaml:"open_max"`      // longest open period
 	Successes    int           `yaml:"successes"`     // probes that must succeed to close
 	Cooldown     time.Duration `yaml:"cooldown"`      // after a rate limit without a hint
-	CooldownMax  time.Duration `yaml:"cooldown_max"`  // longest cool-down, whatever the upstream asks
-	ResendShare  float64       `yaml:"resend_share"`  // blind resends, of the target's requests in flight
-	ResendMin    int           `yaml:"resend_min"`    // always allowed at a time
-	Clients      int           `yaml:"-"`             // gateway keys that are configured; with none, clients are told apart as they come
+	CooldownMax  time.Duration `yaml:"cooldown_max"`  // longest cool-down, whatever the upstream states
+	ResendShare  float64       `yaml:"resend_share"`  // maximum share of blind resends among the target's requests in flight
+	ResendMin    int           `yaml:"resend_min"`    // number of resends at a time that are always allowed
+	Clients      int           `yaml:"-"`             // number of configured gateway keys; with 0, clients are known by their requests
 
-	// Of sessions: identical failures of an agent's tools in a row that open the
-	// breaker (0: never), what the client gets then, and how long it is remembered.
+	// For sessions: the number of identical tool failures in a row that opens the breaker (0: never), what the client gets
+	// then, and how long a session's failures are remembered.
 	Failures   int           `yaml:"failures"`
 	OnOpen     OnOpen        `yaml:"on_open"`
 	SessionTTL time.Duration `yaml:"session_ttl"`
-	// An agent that waits, with nothing new from what it asks, is told so from
-	// WaitingHint on, and its session is stopped after Waiting. 0: never.
+	// An agent that waits without any new result gets a note after WaitingHint, and its session is stopped after Waiting.
+	// 0: never.
 	WaitingHint time.Duration `yaml:"waiting_hint"`
 	Waiting     time.Duration `yaml:"waiting"`
 }
@@ -84,7 +84,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("waiting, waiting_hint: must not be negative"))
 	}
 	if c.Waiting > 0 && (c.WaitingHint == 0 || c.WaitingHint >= c.Waiting) {
-		errs = append(errs, errors.New("waiting_hint: must be positive and less than waiting: nobody is stopped without a hint"))
+		errs = append(errs, errors.New("waiting_hint: must be positive and less than waiting: no session is stopped without a hint before"))
 	}
 	if c.Waiting >= c.SessionTTL {
 		errs = append(errs, errors.New("waiting: must be less than session_ttl"))

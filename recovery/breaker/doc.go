@@ -1,12 +1,9 @@
-// Package breaker knows what may be called now: which targets (Set), and
-// whether a conversation may go on at all (Sessions, session.go).
+// Package breaker decides which targets may get requests now (Set), and whether a conversation may continue (Sessions and
+// Budgets).
 //
-// Three things keep a target from being asked: its breaker is open (the share
-// of failures in a sliding window was too high), its key is cooling down (the
-// upstream said how long), or, for blind resends only, too many of them are
-// under way. What one replica finds out is posted on boards that all replicas
-// read; counting is local.
+// A target gets no requests while its breaker is open (the share of failures in a sliding window was too high) or its key
+// is cooling down (the upstream states how long), and no blind resends while too many of them are running. Each replica
+// counts its own attempts and posts open breakers and cool-downs on boards that all replicas read.
 //
-// It makes no request and no decision about one: the engine asks Check and
-// Begin, and reports with Done.
+// It makes no requests and chooses no target: the engine calls Check and Begin, and reports outcomes with Done.
 package breaker

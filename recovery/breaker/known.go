@@ -7,9 +7,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// refusal is what a target last said to a credential whose quota is used up. It is the
-// answer to every request that cannot go elsewhere until it is over; then one request finds
-// out whether that still holds.
+// refusal is a target's latest refusal of a credential whose quota is used up. Until it expires, requests that no other
+// target can serve get it as their answer. Then one request tests whether the quota is still used up.
 type refusal struct {
 	failure *recovery.Failure
 	until   time.Time
@@ -17,14 +16,14 @@ type refusal struct {
 
 const (
 	refusalTime = 30 * time.Second
-	maxRefusal  = 16 << 10 // a larger answer is not kept, in bytes
+	maxRefusal  = 16 << 10 // larger responses are not kept, in bytes
 )
 
-// remember keeps a refusal for want of quota, by credential, upstream and model. Only a
-// status that a client's words cannot bring about counts. The set's lock is held.
+// remember stores a refusal because of a used-up quota, by credential, upstream and model. It ignores statuses that the
+// content of a request may cause. The caller holds the set's lock.
 func (s *Set) remember(t recovery.Target, o recovery.Outcome, now time.Time) {
 	f := o.Failure
-	if o.Success || f != nil && f.Signal.Phase >= recovery.PhaseBody { // it was served, however badly
+	if o.Success || f != nil && f.Signal.Phase >= recovery.PhaseBody { // the target began to answer, so there is quota
 		delete(s.refusals, t)
 	}
 	if f == nil || f.Class() != recovery.QuotaExhausted || t.Key == "" || len(f.Response.Body) > maxRefusal {
@@ -45,7 +44,7 @@ func (s *Set) remember(t recovery.Target, o recovery.Outcome, now time.Time) {
 	s.refusals[t] = &refusal{known, now.Add(refusalTime)}
 }
 
-// refused is the answer that is known, nil where it has to be found out.
+// refused returns the stored refusal and its end; nil if there is none or it has expired.
 func (s *Set) refused(t recovery.Target, now time.Time) (f *recovery.Failure, until time.Time) {
 	if r := s.refusals[t]; r != nil && now.Before(r.until) {
 		return r.failure, r.until
@@ -53,7 +52,8 @@ func (s *Set) refused(t recovery.Target, now time.Time) (f *recovery.Failure, un
 	return nil, time.Time{}
 }
 
-// probing lets one request find out what holds; the others get the known answer meanwhile.
+// probing renews an expired refusal when a request starts, so that this request tests the quota while others get the
+// stored refusal.
 func (s *Set) probing(t recovery.Target, now time.Time) {
 	if r := s.refusals[t]; r != nil && !now.Before(r.until) {
 		r.until = now.Add(refusalTime)

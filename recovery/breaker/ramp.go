@@ -7,27 +7,26 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// ramp lets requests to one credential start again after a cool-down: one at its end, and
-// twice as many each step, whatever becomes of them. Those that waited together would
-// otherwise run into the next limit together. Replicas ramp at the same time, since the end
-// stays on the board until the ramp is over; each counts its own requests.
+// ramp limits how many requests to one credential start after a cool-down: one at its end, and twice as many after each
+// step, whatever their outcome. Otherwise all waiting requests would hit the next limit together. All replicas ramp at the
+// same time, since the end stays on the board until the ramp ends; each counts its own requests.
 type ramp struct {
 	until   time.Time // end of the newest cool-down seen
 	step    time.Duration
 	started int // requests since then
 }
 
-// rampSteps end a ramp: 64 requests have started by then, and the key is as any other.
+// rampSteps is the number of steps of a ramp. At its end 64 requests may have started, and there is no limit any more.
 const rampSteps = 6
 
-// rampStep is the step of the ramp after a cool-down: a short one says little of a limit.
+// rampStep returns the duration of a step: a quarter of the cool-down, between 1 ms and 500 ms.
 func rampStep(cooldown time.Duration) time.Duration {
 	return max(min(cooldown/4, 500*time.Millisecond), time.Millisecond)
 }
 
 func (r *ramp) over(now time.Time) bool { return !now.Before(r.until.Add(rampSteps * r.step)) }
 
-// next is when another request may start; zero is now.
+// next returns when another request may start; zero means now.
 func (r *ramp) next(now time.Time) time.Time {
 	n := max(0, now.Sub(r.until)/r.step)
 	if r.started < 1<<n {
@@ -36,8 +35,8 @@ func (r *ramp) next(now time.Time) time.Time {
 	return r.until.Add((n + 1) * r.step)
 }
 
-// ramping reports whether a key that cooled down lately has started all that it may for now,
-// and when to look again. The set's lock is held.
+// ramping reports whether a key in its ramp has already started all requests that it may start for now, and when to check
+// again. The caller holds the set's lock.
 func (s *Set) ramping(t recovery.Target, now time.Time) (again time.Time, full bool) {
 	k, ok := s.keys[t]
 	if !ok {
@@ -51,10 +50,10 @@ func (s *Set) ramping(t recovery.Target, now time.Time) (again time.Time, full b
 	if next.IsZero() {
 		return time.Time{}, false
 	}
-	return next.Add(rand.N(k.step/4 + 1)), true // not all look in the same moment
+	return next.Add(rand.N(k.step/4 + 1)), true // so that waiting requests do not check at the same moment
 }
 
-// cooled remembers a cool-down, so that its end is a ramp.
+// cooled stores the ramp that follows a cool-down.
 func (s *Set) cooled(t recovery.Target, next ramp, now time.Time) {
 	k, ok := s.keys[t]
 	if !ok {

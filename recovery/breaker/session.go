@@ -18,25 +18,24 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// BoardSessions is the board of sessions whose breaker is open: field is the
-// session, value what it failed on.
+// BoardSessions is the board of sessions whose breaker is open. The field is the session, the value an OpenSession as JSON.
 const BoardSessions = "sessions"
 
 // BoardAccepted is the board of the clients' own credentials, by their labels,
 // that an upstream has accepted.
 const BoardAccepted = "accepted"
 
-// OnOpen says what a client gets of a session whose breaker is open.
+// OnOpen selects what the client of a session gets while its breaker is open.
 type OnOpen string
 
 // The ways to stop a session.
 const (
 	OnOpenExplain OnOpen = "explain" // a normal message that says what failed and what is needed
-	OnOpenError   OnOpen = "error"   // an error that SDKs do not repeat
-	OnOpenSteer   OnOpen = "steer"   // the model is called, and told to stop and to ask the user
+	OnOpenError   OnOpen = "error"   // an error that SDKs do not retry
+	OnOpenSteer   OnOpen = "steer"   // the model is called with a note to stop and to ask the user
 )
 
-// Rings are the rings and the values of a store, which bounds how long it takes.
+// Rings are the rings, values and meters of a store, which limits the duration of each call.
 type Rings interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
 	Set(ctx context.Context, entries ...store.Entry) error
@@ -45,19 +44,17 @@ type Rings interface {
 	Meters
 }
 
-// Sessions are the breakers of conversations. Each has a ring of its last
-// failing turns; when nothing moved from one to the next in all of it, and the
-// model was told so firmly, the breaker opens, and no model is called until the
-// person writes something new. Turns that succeed cost nothing: what came between
-// two failures is part of what the later one notes. Waiting is no failure: it is
-// measured by the clock. Safe for concurrent use.
+// Sessions are the breakers of conversations. Each conversation has a ring of its last failing turns. The breaker opens
+// after a number of equal failures in a row, if the model got a firm note at an earlier one; then no model is called until
+// the person writes something new. Turns that succeed are not stored: each failing turn records the last success before
+// it. Waiting is not a failure: its duration counts. Safe for concurrent use.
 type Sessions struct {
 	cfg      atomic.Pointer[Config]
 	rings    Rings
 	board    Board
 	observer recovery.Observer
 	ask      func(recovery.Category) string
-	posting  sync.Mutex // what is told of a session is told once
+	posting  sync.Mutex // guards posting to the board, so that each change of a session is reported once
 
 	// Stopped, if set before the first request, receives each session that a budget ends. It must not block.
 	Stopped func(recovery.OpenSession)
@@ -65,8 +62,8 @@ type Sessions struct {
 
 var _ recovery.Stage = (*Sessions)(nil)
 
-// NewSessions returns sessions without failures. ask says what a person can do
-// about a category of failures.
+// NewSessions returns sessions without failures. ask returns what a person can do about a category of failures, empty if
+// that is unknown.
 func NewSessions(cfg Config, rings Rings, board Board, observer recovery.Observer, ask func(recovery.Category) string) *Sessions {
 	s := &Sessions{rings: rings, board: board, observer: observer, ask: ask}
 	s.cfg.Store(&cfg)
@@ -80,18 +77,18 @@ func (s *Sessions) Reconfigure(cfg Config) { s.cfg.Store(&cfg) }
 type slot struct {
 	Key     uint64 `json:"f"`
 	User    uint64 `json:"u,omitempty"`
-	Success uint64 `json:"s,omitempty"` // the last success before it, as far as its request showed one
-	Streak  int    `json:"n,omitempty"` // as its request's own history shows it
-	Quiet   bool   `json:"q,omitempty"` // its model was told nothing
+	Success uint64 `json:"s,omitempty"` // the last success before the turn, if its request showed one
+	Streak  int    `json:"n,omitempty"` // number of equal failures in the request's own history
+	Quiet   bool   `json:"q,omitempty"` // the model could get no note
 	Reset   bool   `json:"r,omitempty"` // an operator closed the breaker here
 }
 
-// untilFailures is how many identical failures stop a session whose person asked to
-// repeat something until it ends in a certain way.
+// untilFailures is the minimum number of identical failures that stops a session whose person asked to repeat something
+// until it ends in a certain way.
 const untilFailures = 20
 
-// limit is how many identical failures stop the session: the number that the person
-// named may be reached.
+// limit returns how many identical failures stop the session. It is larger than the number of repetitions that the person
+// asked for.
 func (c *Config) limit(t *recovery.Turn) int {
 	switch {
 	case t.Allowed >= c.Failures:
@@ -105,13 +102,13 @@ func (c *Config) limit(t *recovery.Turn) int {
 // firm is the number of repetitions from which the note to the model is firm.
 const firm = 3
 
-// sharers is how many sessions that cannot be told apart a ring has room for.
+// sharers is the number of indistinguishable sessions that a ring has room for.
 const sharers = 4
 
 func ringKey(session string) string { return "ring/" + session }
 
-// Prepare notes a failing turn, and one that waits, and stops the session where
-// its breaker is open. Without a store that answers it does nothing.
+// Prepare records a failing or waiting turn, and stops the session if its breaker is open. If the store fails, it does
+// nothing.
 func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	cfg := s.cfg.Load()
 	if x.Session == "" || cfg.Failures == 0 || x.Mode == recovery.ModeOff || x.Side != nil && x.Turn.Key != 0 && x.Side() {
@@ -131,7 +128,7 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 		}
 	}
 	if err != nil {
-		return nil // the store tells of its own trouble
+		return nil // the store reports its own failures
 	}
 	if stop == nil {
 		s.close(x)
@@ -152,27 +149,27 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	return nil
 }
 
-// stopping is why a session is stopped.
+// stopping is the reason why a session is stopped.
 type stopping struct {
 	failure *recovery.ToolFailure // the call
 	times   int
 	waited  time.Duration // 0 for failures
 }
 
-// quiet reports whether the exchange's model is told nothing by the gateway.
+// quiet reports whether the exchange's model gets no notes from the gateway.
 func quiet(x *recovery.Exchange) bool {
 	return x.Mode == recovery.ModeObserve || x.Body.ToolChoice().Choice == transcript.ChoiceNone
 }
 
-// failing notes a failing turn. A session is stopped by as many in a row as are
-// configured, if the model was told firmly at one of those before.
+// failing records a failing turn. The configured number of equal failures in a row stops the session, if the model got a
+// firm note at an earlier one.
 func (s *Sessions) failing(ctx context.Context, x *recovery.Exchange, cfg *Config) (*stopping, error) {
 	now := slot{Key: x.Turn.Key, User: x.Turn.User, Success: x.Turn.Success, Streak: x.Turn.Streak, Quiet: quiet(x)}
 	raw, err := json.Marshal(now)
 	if err != nil {
 		return nil, err
 	}
-	// Sessions that cannot be told apart may make the same call at the same turn; what came of it differs.
+	// Indistinguishable sessions may make the same call at the same turn, but their results differ.
 	turn := x.Turn.Slot + "/" + strconv.FormatUint(x.Turn.Key, 16)
 	ring, err := s.rings.Push(ctx, ringKey(x.Session), turn, raw, min(sharers*max(cfg.limit(&x.Turn), firm+1), store.MaxRing), cfg.SessionTTL)
 	if err != nil {
@@ -188,8 +185,8 @@ func (s *Sessions) failing(ctx context.Context, x *recovery.Exchange, cfg *Confi
 	return &stopping{failure: x.Turn.Failure, times: same}, nil
 }
 
-// repeated has the model told of what only the ring shows: of a client that cuts
-// its history.
+// repeated adds the repetition to the exchange's loops, so that the model gets a note about it even if the client has cut
+// the earlier failures from its history.
 func repeated(x *recovery.Exchange, n int) {
 	if n < 2 {
 		return
@@ -209,7 +206,7 @@ func repeated(x *recovery.Exchange, n int) {
 		Fingerprint: x.Turn.Key})
 }
 
-// wait is what is kept of a session that waits.
+// wait is the stored state of a waiting session.
 type wait struct {
 	Key    uint64    `json:"k"`
 	User   uint64    `json:"u,omitempty"`
@@ -220,8 +217,8 @@ type wait struct {
 
 func waitKey(session string) string { return "wait/" + session }
 
-// waiting notes a turn that waits for the same as the one before, with the same
-// answer. Only the time counts.
+// waiting records a turn that waits for the same thing as the one before, with the same result. The session is stopped
+// after the configured time, not after a number of turns.
 func (s *Sessions) waiting(ctx context.Context, x *recovery.Exchange, cfg *Config) (*stopping, error) {
 	t := &x.Turn
 	if t.Streak < 2 || cfg.WaitingHint == 0 {
@@ -257,8 +254,8 @@ func (s *Sessions) waiting(ctx context.Context, x *recovery.Exchange, cfg *Confi
 	return &stopping{failure: &call, times: t.Streak, waited: waited}, nil
 }
 
-// Accept notes that an upstream has now accepted the exchange's credential.
-// Nothing of a session is kept before: anybody could fill the store.
+// Accept records that an upstream has accepted the exchange's credential. Before that, no state of its sessions is stored,
+// since anybody could fill the store with invented credentials.
 func (s *Sessions) Accept(x *recovery.Exchange, now time.Time) {
 	if x.Trusted {
 		return
@@ -279,16 +276,15 @@ func (s *Sessions) Accepted(x *recovery.Exchange) bool {
 // payer names the credential of an exchange.
 func payer(x *recovery.Exchange) string { return cmp.Or(x.Credential, "anonymous") }
 
-// count returns how many turns at the end of a ring are the same with nothing
-// else between them, as the ring or the newest request shows it, and whether the
-// model was told firmly at one of those before the newest.
+// count returns the number of equal turns in a row at the end of a ring or of the newest request's history, whichever is
+// larger, and whether the model got a firm note at one before the newest.
 func count(ring [][]byte, now slot) (same int, warned bool) {
 	row := make([]slot, 0, len(ring)) // the newest first
 	newest, reset := now, false
 	for _, raw := range slices.Backward(ring) {
 		var e slot
 		if json.Unmarshal(raw, &e) != nil {
-			break // not ours
+			break // invalid
 		}
 		if e.Reset {
 			reset = true
@@ -299,9 +295,8 @@ func count(ring [][]byte, now slot) (same int, warned bool) {
 		newest = e
 		row = append(row, e)
 	}
-	// Sessions that cannot be told apart share a ring (a task that runs twice at once,
-	// with a model that counts its calls): what stands between does not undo that this
-	// one was told.
+	// Indistinguishable sessions share a ring (a task that runs twice at once, with a model that counts its calls). Turns of
+	// the other session in between do not cancel the note that this one got.
 	for _, raw := range ring {
 		var e slot
 		if json.Unmarshal(raw, &e) == nil && e.Reset {
@@ -324,7 +319,7 @@ func count(ring [][]byte, now slot) (same int, warned bool) {
 	return same, warned
 }
 
-// open posts the session for everybody to see, once.
+// open posts a stopped session on the board and reports it as an event, once.
 func (s *Sessions) open(x *recovery.Exchange, stop *stopping) {
 	s.posting.Lock()
 	defer s.posting.Unlock()
@@ -341,10 +336,10 @@ func (s *Sessions) open(x *recovery.Exchange, stop *stopping) {
 	s.report(recovery.EventBreakerOpened, x, f)
 }
 
-// close takes a session that goes on off the board.
+// close removes a session that continues from the board, and reports that as an event.
 func (s *Sessions) close(x *recovery.Exchange) {
 	if f, known := s.board.Lookup(BoardSessions, x.Session); !known || budgetOf(f).Budget != "" || x.Side != nil && x.Side() {
-		return // a title for a stopped session does not set it going, and no message gives a budget back
+		return // neither a side request continues a stopped session, nor a message one without budget
 	}
 	s.posting.Lock()
 	defer s.posting.Unlock()
@@ -354,7 +349,7 @@ func (s *Sessions) close(x *recovery.Exchange) {
 	}
 	s.board.Remove(BoardSessions, x.Session)
 	var o recovery.OpenSession
-	_ = json.Unmarshal(field.Value, &o) // what is not ours is closed, too
+	_ = json.Unmarshal(field.Value, &o) // an invalid entry is closed, too
 	s.report(recovery.EventBreakerClosed, x, &recovery.ToolFailure{Tool: o.Tool, Category: o.Category, Rule: o.Rule, Failed: true})
 }
 
@@ -364,8 +359,8 @@ func (s *Sessions) report(name recovery.EventName, x *recovery.Exchange, f *reco
 	s.observer.Observe(ev)
 }
 
-// Reset closes a session's breaker by hand: what it counted so far does not
-// count any more. The error is the store's.
+// Reset closes a session's breaker for an operator: earlier failures and the budget's use no longer count. It returns
+// errors of the store.
 func (s *Sessions) Reset(ctx context.Context, session string) error {
 	cfg := s.cfg.Load()
 	if f, known := s.board.Lookup(BoardSessions, session); known {
@@ -387,7 +382,7 @@ func (s *Sessions) Reset(ctx context.Context, session string) error {
 	return nil
 }
 
-// Open lists the sessions whose breaker is open, the latest first.
+// Open returns the sessions whose breaker is open, the latest first.
 func (s *Sessions) Open() (open []recovery.OpenSession) {
 	s.board.Each(BoardSessions, func(f store.Field) bool {
 		var o recovery.OpenSession
@@ -402,7 +397,7 @@ func (s *Sessions) Open() (open []recovery.OpenSession) {
 	return open
 }
 
-// explain is what the user reads in place of a further attempt.
+// explain returns the message that the user gets instead of another attempt.
 func (s *Sessions) explain(x *recovery.Exchange, stop *stopping) string {
 	var b strings.Builder
 	f := stop.failure
@@ -429,7 +424,7 @@ func (s *Sessions) explain(x *recovery.Exchange, stop *stopping) string {
 	return b.String()
 }
 
-// steer is the note for a model that is called although the breaker is open.
+// steer returns the note for a model that is called although the breaker is open.
 func steer(stop *stopping) string {
 	what := fmt.Sprintf("%s failed %d times in a row with the same error. Do not call it again in this turn.", named(stop.failure.Tool), stop.times)
 	if stop.waited > 0 {
@@ -439,7 +434,7 @@ func steer(stop *stopping) string {
 	return "[gateway note, not from the user] " + what + " Tell the user what failed, what you tried, and what you need from them."
 }
 
-// attempts are the calls of the last turn, shortened.
+// attempts returns at most three calls of the last turn, shortened.
 func attempts(x *recovery.Exchange, stop *stopping) (out []string) {
 	for _, r := range x.Results {
 		if !r.Failed && stop.waited == 0 || len(out) == 3 {

@@ -38,10 +38,10 @@ var (
 	_ recovery.Place  = (*target)(nil)
 )
 
-// maxTargets bounds both maps: clients may invent model names.
+// maxTargets limits each map of targets, since clients may invent model names.
 const maxTargets = 4096
 
-// NewSet returns a set in which every target may be asked.
+// NewSet returns a set in which every target is available.
 func NewSet(cfg Config, board Board, observer recovery.Observer) *Set {
 	return &Set{cfg: cfg, board: board, observer: observer,
 		targets: map[recovery.Target]*target{}, keys: map[recovery.Target]*ramp{}, refusals: map[recovery.Target]*refusal{}}
@@ -54,15 +54,15 @@ func (s *Set) Reconfigure(cfg Config) {
 	s.cfg = cfg
 }
 
-// target counts for one upstream and model. The set's lock guards it; while
-// anything is under way to it, it is not evicted.
+// target holds the counts of one upstream and model. The set's lock guards it. It is not evicted while attempts are
+// running.
 type target struct {
-	circuit  // everybody's; its state is on the board
+	circuit  // of all clients; its state is on the board
 	set      *Set
 	field    string // its name on the board
 	inFlight int
 	resends  int
-	clients  map[string]*personal // those whose requests failed lately
+	clients  map[string]*personal // clients whose requests failed recently
 	used     time.Time
 }
 
@@ -79,8 +79,7 @@ func (s *Set) target(t recovery.Target) *target {
 	return e
 }
 
-// evict makes room by dropping targets that nothing is under way to. The
-// oldest of a sample goes first.
+// evict removes up to 16 targets without running attempts: each time the oldest one of a sample.
 func (s *Set) evict() {
 	for range 16 {
 		var oldest recovery.Target
@@ -98,9 +97,8 @@ func (s *Set) evict() {
 	}
 }
 
-// Ready tells why no request can be answered at present: all that were asked
-// lately failed. nil is the usual state; a quiet gateway is ready.
-// Failures that one of several clients meets are that client's own.
+// Ready returns an error if all recent attempts at all upstreams failed, so that no request can be answered at present. A
+// gateway without traffic is ready. Failures of only one of several clients do not count.
 func (s *Set) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +109,7 @@ func (s *Set) Ready() error {
 	return nil
 }
 
-// failingAfter failures in a row, the last within failingFor, mean that nothing works.
+// After failingAfter failures in a row, the last one less than failingFor ago, Ready returns an error.
 const (
 	failingAfter = 20
 	failingFor   = 30 * time.Second
@@ -125,7 +123,7 @@ func (s *Set) For(client string) recovery.Health {
 	return view{s, client}
 }
 
-// Check reports whether t may be asked now.
+// Check implements recovery.Health, for all clients together.
 func (s *Set) Check(t recovery.Target) recovery.Status { return s.check(t, "") }
 
 // Check implements recovery.Health.
@@ -138,7 +136,7 @@ func (s *Set) check(t recovery.Target, client string) recovery.Status {
 	return s.status(t, e, s.clientCircuit(e, client, now), s.opened(e, now), now)
 }
 
-// status is that of a target for the client whose circuit p is, which may be nil.
+// status returns the status of a target for the client with circuit p, which may be nil.
 func (s *Set) status(t recovery.Target, e *target, p *personal, o opening, now time.Time) recovery.Status {
 	if st := o.status(e.probes, now); st.Open {
 		return st
@@ -167,8 +165,7 @@ func (s *Set) status(t recovery.Target, e *target, p *personal, o opening, now t
 	return st
 }
 
-// status is that of a circuit in this state with so many probes under way; zero where it
-// lets an attempt through.
+// status returns the status of a circuit in this state with this number of running probes; zero if it allows an attempt.
 func (o opening) status(probes int, now time.Time) recovery.Status {
 	switch {
 	case !o.open:
@@ -180,7 +177,7 @@ func (o opening) status(probes int, now time.Time) recovery.Status {
 	return recovery.Status{}
 }
 
-// Begin takes a place for one attempt; Ready tells whether there was one.
+// Begin implements recovery.Health: it reserves a place for one attempt. The status is Ready if there was one.
 func (s *Set) Begin(t recovery.Target, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
 	return s.begin(t, "", now, resend, force)
 }
