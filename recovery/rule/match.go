@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// First returns the place of the first rule that matches, -1 if none does.
+// First returns the index of the first rule that matches, -1 if none does.
 func (l *List) First(s Subject) int {
 	for i := range l.rules {
 		if l.rules[i].missing(&s) == "" {
@@ -15,20 +15,19 @@ func (l *List) First(s Subject) int {
 	return -1
 }
 
-// Finding is what became of one rule.
+// Finding describes how one rule matches, or nearly matches, a subject.
 type Finding struct {
 	Rule *Rule
-	// Found is the wording or code that spoke for the rule.
+	// Found is the wording, pattern or code of the rule that was found.
 	Found string
-	// Missing is the condition that did not hold, as its key in the file: "and",
-	// "not", "status" and so on. It is empty if the rule matches.
+	// Missing is the key of the condition that failed: "and", "not", "status" and so on. It is empty if the rule matches.
 	Missing string
-	// Line is where it was found, for a user that looks at a text by lines.
+	// Line is the line in which Found was found, for callers that match a text line by line.
 	Line string
 }
 
-// Explain returns the rules that match, in their order, and those that came near:
-// a wording or code of theirs was found, but another condition did not hold.
+// Explain returns the rules that match, in order, and those that nearly match: one of their wordings or codes was found,
+// but another condition failed.
 func (l *List) Explain(s Subject) (matching, near []Finding) {
 	for i := range l.rules {
 		c := &l.rules[i]
@@ -43,7 +42,7 @@ func (l *List) Explain(s Subject) (matching, near []Finding) {
 	return matching, near
 }
 
-// missing returns the first condition that does not hold. Cheap ones come first.
+// missing returns the key of the first condition that fails, "" if the rule matches. It checks cheap conditions first.
 func (c *compiled) missing(s *Subject) string {
 	switch {
 	case len(c.status) > 0 && !within(c.status, s.Status):
@@ -58,7 +57,7 @@ func (c *compiled) missing(s *Subject) string {
 	return c.missingElse(s)
 }
 
-// missingElse is missing of what is no wording, code or pattern that speaks for the rule.
+// missingElse is missing without the conditions any, patterns, codes, status and not_status.
 func (c *compiled) missingElse(s *Subject) string {
 	switch {
 	case len(c.and) > 0 && anyPhrase(c.and, s.folded()) < 0:
@@ -79,7 +78,7 @@ func (c *compiled) missingElse(s *Subject) string {
 	return ""
 }
 
-// folded is the text for wordings, raw that for patterns.
+// folded returns the text for wordings; it folds Raw at the first call if Text is empty.
 func (s *Subject) folded() string {
 	if s.Text == "" && s.Raw != "" {
 		s.Text = Fold(s.Raw)
@@ -87,6 +86,7 @@ func (s *Subject) folded() string {
 	return s.Text
 }
 
+// raw returns the text for patterns.
 func (s *Subject) raw() string {
 	if s.Raw == "" {
 		return s.Text
@@ -94,7 +94,7 @@ func (s *Subject) raw() string {
 	return s.Raw
 }
 
-// found is the first wording or code that speaks for the rule.
+// found returns the rule's first wording, pattern or code that the subject has.
 func (c *compiled) found(s *Subject) string {
 	if i := anyPhrase(c.any, s.folded()); i >= 0 {
 		return c.any[i].String()
@@ -116,7 +116,7 @@ func anyCode(codes []code, have []string) int {
 	return slices.IndexFunc(codes, func(k code) bool { return slices.ContainsFunc(have, k.is) })
 }
 
-// is reports whether a code is one of those that k stands for.
+// is reports whether k matches a code.
 func (k code) is(c string) bool {
 	return c == k.text || k.prefix && strings.HasPrefix(c, k.text) || k.suffix && strings.HasSuffix(c, k.text)
 }

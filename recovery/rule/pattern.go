@@ -11,22 +11,22 @@ import (
 	"unicode/utf8"
 )
 
-// maxPattern bounds an expression with its pieces written out, in bytes.
+// maxPattern limits an expression with its pieces expanded, in bytes.
 const maxPattern = 4000
 
-// pattern is a regular expression that is compiled when it is first tried. Most
-// of a large set are never tried in one process.
+// pattern is a regular expression that is compiled at its first use, since a process never tries most patterns of a large
+// set.
 type pattern struct {
-	shown string // as the file has it
-	part  string // the same with its pieces, without what its rule's expressions begin and end with
-	expr  string
+	shown string // as in the file
+	part  string // with its pieces expanded, without the rule's Begin and End
+	expr  string // with both
 	need  need
-	group bool // it has groups that are asked for
+	group bool // the expression has capturing groups
 	once  sync.Once
 	re    *regexp.Regexp
 }
 
-// newPattern checks an expression in which pieces are written out.
+// newPattern checks an expression whose pieces are expanded.
 func newPattern(expr string) (*pattern, error) {
 	if len(expr) > maxPattern {
 		return nil, errors.New("is too long with its pieces")
@@ -38,7 +38,8 @@ func newPattern(expr string) (*pattern, error) {
 	return &pattern{expr: expr, need: needOf(parsed), group: parsed.MaxCap() > 0}, nil
 }
 
-// vague reports whether no text keeps the pattern from being tried on a line.
+// vague reports whether a scan has no required text to look for before it tries the pattern. A pattern with groups is never
+// vague, so that it is not joined with others.
 func (p *pattern) vague() bool { return p.need.texts == nil && !p.group }
 
 func (p *pattern) in(text string) bool {
@@ -46,20 +47,19 @@ func (p *pattern) in(text string) bool {
 	return p.re.MatchString(text)
 }
 
-// need is what every text has that an expression matches. It keeps the expression
-// from being tried on others.
+// need is what every text that an expression matches must have. Other texts are not tried.
 type need struct {
-	texts []string // one of them, in lower case; nil is not known
-	first *[256]bool
+	texts []string   // the text has one of these, in lower case; nil if unknown
+	first *[256]bool // bytes with which the text may begin; nil if unknown
 }
 
-// Bounds of the texts that are gathered of one expression.
+// Limits of the required texts of one expression.
 const (
-	minNeed  = 3 // bytes of each
+	minNeed  = 3 // minimum length of each, in bytes
 	maxNeeds = 48
 )
 
-// needOf finds them.
+// needOf returns the need of an expression.
 func needOf(re *syntax.Regexp) (n need) {
 	if best := textsOf(re).best(); best != nil {
 		n.texts = best
@@ -69,13 +69,13 @@ func needOf(re *syntax.Regexp) (n need) {
 	return n
 }
 
-// texts is what a part of an expression stands for.
+// texts are the texts that a part of an expression matches.
 type texts struct {
-	all []string // everything that it matches, nil if that is too much
-	one []string // every match has one of them, nil if none is known
+	all []string // all matches; nil if there are too many
+	one []string // every match contains one of these; nil if unknown
 }
 
-// best is the set to look for.
+// best returns the more selective of the two sets.
 func (t texts) best() []string {
 	if selectivity(t.all) > selectivity(t.one) {
 		return t.all
@@ -86,8 +86,8 @@ func (t texts) best() []string {
 	return t.one
 }
 
-// selectivity says how well a set keeps an expression from being tried: by its shortest
-// text, and a little by how few there are. Words that most errors have tell little.
+// selectivity rates a set of required texts: the longer its shortest text and, with less weight, the fewer texts, the
+// better. Words that occur in most errors count as short. 0 means that the set is not useful.
 func selectivity(set []string) int {
 	if len(set) == 0 {
 		return 0
@@ -138,7 +138,7 @@ func textsOf(re *syntax.Regexp) texts {
 	return texts{}
 }
 
-// textsOfRow joins what stands side by side.
+// textsOfRow returns the texts of a concatenation.
 func textsOfRow(row []*syntax.Regexp) texts {
 	all, whole := []string{""}, true
 	var one []string
@@ -182,7 +182,7 @@ func runesOf(pairs []rune) (out []string) {
 	return slices.Compact(out)
 }
 
-// union is nil where one of the sets is.
+// union returns the union of the sets; nil if one of them is nil or the union is too large.
 func union(sets [][]string) (out []string) {
 	for _, s := range sets {
 		if s == nil {
@@ -197,7 +197,7 @@ func union(sets [][]string) (out []string) {
 	return out
 }
 
-// product is each text of a followed by each of b, nil if either is or they are many.
+// product returns each text of a followed by each text of b; nil if one of them is nil or there are too many.
 func product(a, b []string) (out []string) {
 	if a == nil || b == nil || len(a)*len(b) > maxNeeds {
 		return nil
@@ -210,8 +210,8 @@ func product(a, b []string) (out []string) {
 	return out
 }
 
-// firstBytes are those that a match of an expression can begin with, nil where it
-// may begin anywhere in a text or be empty.
+// firstBytes returns the bytes that a match of an expression can begin with; nil if the match may begin anywhere in a text
+// or be empty.
 func firstBytes(re *syntax.Regexp) *[256]bool {
 	for re.Op == syntax.OpCapture {
 		re = re.Sub[0]
@@ -226,8 +226,8 @@ func firstBytes(re *syntax.Regexp) *[256]bool {
 	return first
 }
 
-// begins adds the bytes that a part of an expression can begin with. empty
-// reports whether it may match nothing.
+// begins adds the bytes that a part of an expression can begin with to first. It reports whether the part may match the
+// empty text.
 func begins(re *syntax.Regexp, first *[256]bool) (empty bool) {
 	add := func(low, high rune) {
 		for c := range 256 {

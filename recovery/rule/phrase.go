@@ -6,16 +6,15 @@ import (
 )
 
 const (
-	// maxGap is how many bytes a gap may stand for.
+	// maxGap limits the length of a gap, in bytes.
 	maxGap = 90
-	// maxTries bounds the search for one wording, so that a text that is made of
-	// nothing but its beginnings stays cheap.
+	// maxTries limits the search for one wording, so that a text with many repetitions of its beginning stays cheap.
 	maxTries = 64
-	// maxAlternatives bounds what one wording with {a,b} may stand for.
+	// maxAlternatives limits the alternatives of one wording with {a,b}.
 	maxAlternatives = 200
 )
 
-// Border separates the messages of a text: no wording reaches across it.
+// Border separates the messages of a text: no gap of a wording extends across it.
 const Border = '¦'
 
 // phrase is a wording to find in folded text: parts in this order, at most
@@ -24,7 +23,7 @@ type phrase []part
 
 type part struct {
 	text        string
-	left, right bool // it begins, ends at the edge of a word
+	left, right bool // a word must begin at its start, end at its end
 }
 
 // newPhrases compiles a wording, one phrase for each of its alternatives.
@@ -44,7 +43,7 @@ func newPhrases(spelling string) ([]phrase, error) {
 	return out, nil
 }
 
-// alternatives writes the braces of a wording out.
+// alternatives returns the spellings of a wording with its braces expanded.
 func alternatives(s string) ([]string, error) {
 	open := strings.IndexByte(s, '{')
 	if open < 0 {
@@ -71,8 +70,7 @@ func alternatives(s string) ([]string, error) {
 	return out, nil
 }
 
-// expression reports whether a wording is a regular expression: it has an anchor, a
-// class of characters, or any character again and again.
+// expression reports whether a wording looks like a regular expression: it has an anchor, a character class, or ".*".
 func expression(s string) bool {
 	for _, sign := range [...]string{`\b`, `\d`, `\s`, `\w`, ".*", ".+", "(?"} {
 		if strings.Contains(s, sign) {
@@ -103,7 +101,7 @@ func newPhrase(s string) (phrase, error) {
 	return p, nil
 }
 
-// String is the wording as it may stand in a file.
+// String returns the wording in the syntax of a file.
 func (p phrase) String() string {
 	parts := make([]string, len(p))
 	for i, w := range p {
@@ -132,14 +130,14 @@ func (p phrase) in(text string) bool {
 	return false
 }
 
-// rest reports whether the parts after the first one follow where it ends.
+// rest reports whether the other parts follow after the first one, which ends at end.
 func (p phrase) rest(text string, end int) bool {
 	for _, w := range p[1:] {
 		reach := min(len(text), end+maxGap+len(w.text))
 		if i := strings.IndexRune(text[end:reach], Border); i >= 0 {
 			reach = end + i
 		}
-		// One byte more shows whether a word ends there.
+		// One more byte is needed to see whether a word ends there.
 		start, stop := w.find(text[:min(len(text), reach+1)], end)
 		if start < 0 || stop > reach {
 			return false
@@ -149,8 +147,7 @@ func (p phrase) rest(text string, end int) bool {
 	return true
 }
 
-// find returns where the part first occurs at or after from, and where it ends;
-// -1 if it does not.
+// find returns the start and end of the part's first occurrence at or after from; start is -1 if there is none.
 func (w part) find(text string, from int) (start, end int) {
 	for range maxTries {
 		i := strings.Index(text[from:], w.text)
@@ -167,8 +164,8 @@ func (w part) find(text string, from int) (start, end int) {
 	return -1, 0
 }
 
-// WordIn returns where a word, or several, first stand in folded text, not as
-// parts of longer ones; -1 if they do not.
+// WordIn returns the offset of the first occurrence of a word, or of several words, in folded text, not as part of a longer
+// word; -1 if there is none.
 func WordIn(text, word string) int {
 	i, _ := part{text: word, left: true, right: true}.find(text, 0)
 	return i

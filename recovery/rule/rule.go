@@ -9,61 +9,58 @@ import (
 	"strings"
 )
 
-// Rule says what a text looks like, and what it means. All conditions that are
-// given must hold; of the entries of one condition a single one suffices.
+// Rule assigns a class to texts that meet its conditions. All conditions that are set must hold; within one condition, one
+// entry suffices.
 type Rule struct {
 	// Name is stable: events, logs and the tools show it.
 	Name string `yaml:"name"`
-	// Class is the conclusion, one of those that Compile was given.
+	// Class is the conclusion, one of Vocabulary.Classes.
 	Class string `yaml:"class"`
-	// Meaning says in a sentence what the rule recognises, and why it stands here.
+	// Meaning is a sentence about what the rule recognises, and why it is at this position.
 	Meaning string `yaml:"meaning"`
-	// Sure tells how far to trust it: certain (the default), likely or guess.
+	// Sure is the certainty of the conclusion: certain (the default), likely or guess.
 	Sure string `yaml:"sure"`
 
-	// Status are statuses: 429, 4xx for a hundred of them, ok for none or one
-	// below 400. NotStatus excludes.
+	// Status lists HTTP statuses: 429, 4xx for all from 400 to 499, ok for none or one below 400. NotStatus excludes
+	// statuses.
 	Status    []string `yaml:"status"`
 	NotStatus []string `yaml:"not_status"`
 	// Codes are error codes, types and reasons. Case, hyphens, underscores and
-	// the endings Error and Exception do not matter; x* is a prefix, *x a suffix.
+	// the endings Error and Exception are ignored; x* is a prefix, *x a suffix.
 	Codes    []string `yaml:"codes"`
 	NotCodes []string `yaml:"not_codes"`
-	// Any are wordings, of which one must occur, And a second list of which one
-	// must occur too, Not those that must not. See [Compile] for their spelling.
+	// Any and And are lists of wordings; one of each list must occur. Those of Not must not occur. See [Compile] for their
+	// syntax.
 	Any []string `yaml:"any"`
 	And []string `yaml:"and"`
 	Not []string `yaml:"not"`
-	// Patterns are regular expressions, of which one must match where Any has no
-	// wording that occurs; Begin is put before each of them and End behind it.
-	// NotPatterns must not match, and stand alone. ${name} is a piece of Set.Pieces.
+	// Patterns are regular expressions; one must match if no wording of Any occurs. Each is put between Begin and End.
+	// NotPatterns must not match; they are used without Begin and End. ${name} is a piece of Set.Pieces.
 	Begin       string   `yaml:"begin"`
 	Patterns    []string `yaml:"patterns"`
 	End         string   `yaml:"end"`
 	NotPatterns []string `yaml:"not_patterns"`
-	// Near are expressions of which one must match a text in the neighbourhood.
+	// Near are regular expressions; one must match a text in the neighbourhood.
 	Near []string `yaml:"near"`
-	// When are facts of which one must hold, Unless those that must not.
+	// When are facts of which one must hold, Unless facts that must not hold.
 	When   []string `yaml:"when"`
 	Unless []string `yaml:"unless"`
 
-	// Examples are texts that this rule decides; Lookalikes resemble them, and
-	// it must not decide those.
+	// Examples are texts that this rule must decide, Lookalikes similar texts that it must not decide.
 	Examples   []string `yaml:"examples"`
 	Lookalikes []string `yaml:"lookalikes"`
 }
 
-// Set is a file of rules, in the order in which they are tried. Words are
-// named lists of wordings: an entry $name stands for all of them. Pieces are named
-// lists of expressions: ${name} within a pattern stands for any of them.
+// Set is a file of rules, in the order in which they are tried. Words are named lists of wordings; an entry $name means all
+// of them. Pieces are named lists of expressions; ${name} within a pattern means any of them.
 type Set struct {
 	Words  map[string][]string `yaml:"words"`
 	Pieces map[string][]string `yaml:"pieces"`
 	Rules  []Rule              `yaml:"rules"`
 }
 
-// Join puts sets behind one another. A name of words or pieces that two of them
-// give belongs to the later one.
+// Join returns the sets one after the other as one set. If two of them define words or pieces of the same name, the later
+// definition applies.
 func Join(sets ...Set) Set {
 	out := Set{Words: map[string][]string{}, Pieces: map[string][]string{}}
 	for _, s := range sets {
@@ -74,19 +71,19 @@ func Join(sets ...Set) Set {
 	return out
 }
 
-// Subject is what rules look at.
+// Subject is the input of rules: a text with its codes, status and facts.
 type Subject struct {
 	Text         string   // folded by Fold
-	Raw          string   // not folded, which patterns match; where it is empty they match Text
+	Raw          string   // not folded, for patterns; if it is empty, they match Text
 	Codes        []string // folded by Code
 	Status       int
-	Surroundings Surroundings // where it stands; nil means that no fact holds and nothing is near
+	Surroundings Surroundings // facts and texts around the subject; nil: no fact holds and no text is near
 	At           int          // its place there
-	Fact         string       // that holds besides those of the scene
+	Fact         string       // a fact that holds besides those of Surroundings
 }
 
-// Surroundings is what stands around subjects. One serves many of them, so that making a
-// subject allocates nothing.
+// Surroundings gives access to the facts and texts around subjects. One value serves many subjects, so that a subject needs
+// no allocation.
 type Surroundings interface {
 	// Holds reports whether a fact holds at a place.
 	Holds(fact string, at int) bool
@@ -101,11 +98,11 @@ type Vocabulary struct {
 	TextOnly       bool // what is matched has neither a status nor codes
 }
 
-// List is a compiled set. It is immutable and safe for concurrent use.
+// List is a compiled set. After Index it is immutable and safe for concurrent use.
 type List struct {
 	rules   []compiled
 	scanner *scanner // nil before Index
-	of      []int    // the rule of each of its numbers
+	of      []int    // the rule's index for each number of a wording or pattern; see Index
 }
 
 type compiled struct {
@@ -115,7 +112,7 @@ type compiled struct {
 	any, and, not     []phrase
 
 	patterns, notPatterns, near []*pattern
-	from                        int // the number of the first of any, then of patterns
+	from                        int // number of the first wording of any; those of patterns follow
 }
 
 // span is a range of statuses, both ends included.
@@ -126,24 +123,23 @@ type code struct {
 	prefix, suffix bool
 }
 
-// The bounds of a set, so that one that somebody else wrote stays cheap.
+// The limits of a set, so that a set from another author stays cheap.
 const (
 	maxRules   = 1000
-	maxPhrases = 1000 // of one condition, alternatives written out
+	maxPhrases = 1000 // of one condition, with all alternatives
 )
 
-// Compile makes a list of a set. Wordings are found anywhere in the folded text,
-// in any case. In them
+// Compile returns the compiled list of a set. Wordings may occur anywhere in the folded text, in upper or lower case. In
+// wordings,
 //
-//   - … or ... stands for up to 90 bytes within the same message,
-//   - <word> stands for that word and no part of a longer one,
-//   - {a,b} stands for either, and may leave one empty: model{,s},
-//   - $name alone stands for all wordings of that name in Set.Words.
+//   - … or ... matches up to 90 bytes within the same message,
+//   - <word> matches that word, but not as part of a longer one,
+//   - {a,b} matches either; one may be empty: model{,s},
+//   - $name alone means all wordings of that name in Set.Words.
 //
 // Patterns are in the syntax of package regexp.
 //
-// The error joins one for each mistake; each begins with the place, as in
-// "rules[2].any[0]: …".
+// The error joins an error for each mistake; each begins with its position, as in "rules[2].any[0]: …".
 func Compile(s Set, v Vocabulary) (*List, error) {
 	c := compiler{words: s.Words, pieces: s.Pieces, vocabulary: v}
 	if len(s.Rules) > maxRules {
@@ -299,7 +295,7 @@ func (c *compiler) patterns(at, begin string, list []string, end string) []*patt
 			out = append(out, p)
 		}
 	}
-	// Those that any line may match are tried as one: what they begin with is read once.
+	// Vague patterns are joined into one, so that a line's text for Begin is matched only once.
 	if len(vague) > 1 {
 		shown, parts := vague[0].shown, vague[0].part
 		for _, p := range vague[1:] {
@@ -313,7 +309,7 @@ func (c *compiler) patterns(at, begin string, list []string, end string) []*patt
 	return append(out, vague...)
 }
 
-// wrapped is an expression with what a rule's expressions begin and end with.
+// wrapped returns an expression between a rule's Begin and End.
 func wrapped(begin, expr, end string) string {
 	if begin+end == "" {
 		return expr
@@ -321,7 +317,7 @@ func wrapped(begin, expr, end string) string {
 	return begin + "(?:" + expr + ")" + end
 }
 
-// piece is a begin or an end with its pieces written out.
+// piece returns a Begin or End with its pieces expanded.
 func (c *compiler) piece(at, s string) string {
 	out, err := c.writeOut(s, 0)
 	if err != nil {
@@ -330,7 +326,7 @@ func (c *compiler) piece(at, s string) string {
 	return out
 }
 
-// writeOut puts pieces in their places. A piece may have others in it.
+// writeOut replaces ${name} by the pieces of that name. A piece may contain others.
 func (c *compiler) writeOut(expr string, depth int) (string, error) {
 	before, rest, found := strings.Cut(expr, "${")
 	if !found {
@@ -347,8 +343,8 @@ func (c *compiler) writeOut(expr string, depth int) (string, error) {
 	return c.writeOut(before+"(?:"+strings.Join(piece, "|")+")"+rest, depth+1)
 }
 
-// Len is the number of rules.
+// Len returns the number of rules.
 func (l *List) Len() int { return len(l.rules) }
 
-// Rule returns a rule by its place. It must not be changed.
+// Rule returns a rule by its index. It must not be changed.
 func (l *List) Rule(i int) *Rule { return &l.rules[i].Rule }

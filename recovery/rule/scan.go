@@ -7,34 +7,32 @@ import (
 	"unicode/utf8"
 )
 
-// Hits are the wordings and patterns that a line may hold, by their numbers, in
-// the order of the rules.
+// Hits are the numbers of the wordings and patterns that a line may match, in the order of the rules.
 type Hits []uint16
 
-// maxHits is the number of wordings and patterns of a list that is scanned with.
+// maxHits limits the wordings and patterns of a list with an index.
 const maxHits = 4096
 
-// scanner finds in one pass over a line which wordings and patterns may match it:
-// each has a text that a line must have, or bytes of which it must begin with one.
-// Most lines have none, and cost no expression.
+// scanner finds in one pass over a line which wordings and patterns may match it: most of them require a certain text in
+// the line, or a certain first byte. Most lines have none of these, so that no expression is tried.
 type scanner struct {
-	always []uint16              // those of which nothing is known
+	always []uint16              // wordings and patterns without a known need
 	first  [256][]uint16         // by the first byte of the line
-	needs  map[string][]uint16   // by the text; until build
-	marks  [scanBits / 64]uint64 // a bit for what is left of each text's mark
+	needs  map[string][]uint16   // by the required text; nil after build
+	marks  [scanBits / 64]uint64 // a bit for the hash of each text's mark
 	texts  [scanBuckets][]scanned
 }
 
-// scanned is a text with its mark: four bytes of it that few others have, so that
-// few texts are compared with what a line has there.
+// scanned is a required text with its mark: four bytes of it that few other texts contain, so that few texts are compared
+// with a line.
 type scanned struct {
 	text string
-	mark int // where in text it stands
+	mark int // offset of the mark in text
 	ids  []uint16
 }
 
-// scanBits is the number of what is left of four bytes, five bits of each, which
-// are the same for capitals, and scanBuckets the number of buckets for that.
+// scanBits is the number of hashes of four bytes: five bits of each byte, which are equal for capitals and small letters.
+// scanBuckets is the number of buckets for these hashes.
 const (
 	scanBits    = 1 << 20
 	scanBuckets = 1 << 12
@@ -57,7 +55,7 @@ func (x *scanner) add(id uint16, n need) {
 	}
 }
 
-// build chooses the marks, when all texts are known.
+// build chooses the marks; it is called after all texts were added.
 func (x *scanner) build() {
 	common := map[uint]int{}
 	for t := range x.needs {
@@ -97,7 +95,7 @@ func leftOf(before uint, c byte) uint { return (before<<5 | uint(c&31)) % scanBi
 
 func bucketOf(left uint) uint { return (left ^ left>>8) % scanBuckets }
 
-// find appends to dst what may match a line. Capitals do not matter.
+// find appends the numbers of the wordings and patterns that may match a line to dst. It ignores case.
 func (x *scanner) find(dst Hits, line string) Hits {
 	from := len(dst)
 	dst = append(dst, x.always...)
@@ -105,19 +103,19 @@ func (x *scanner) find(dst Hits, line string) Hits {
 		dst = append(dst, x.first[line[0]]...)
 	}
 	dst, ascii := x.pass(dst, line)
-	if !ascii { // capitals beyond ASCII, and those that become ASCII
+	if !ascii { // the line may have capitals outside ASCII, some with a small letter in ASCII
 		dst, _ = x.pass(dst, strings.ToLower(line))
 	}
 	slices.Sort(dst[from:])
 	return dst[:from+len(slices.Compact(dst[from:]))]
 }
 
-// pass is the pass over a line. ascii reports whether it has nothing else.
+// pass makes one pass over a line. ascii reports whether the line is pure ASCII.
 func (x *scanner) pass(dst Hits, line string) (_ Hits, ascii bool) {
 	var left uint
 	var all byte
 	for i := range len(line) + 1 {
-		var c byte // nothing follows the line
+		var c byte // 0 after the end of the line
 		if i < len(line) {
 			c = line[i]
 		}
@@ -134,8 +132,7 @@ func (x *scanner) pass(dst Hits, line string) (_ Hits, ascii bool) {
 	return dst, all < utf8.RuneSelf
 }
 
-// beginsLower reports whether s, which is no shorter than text, begins with it but
-// for capitals of ASCII.
+// beginsLower reports whether s, which is at least as long as text, begins with text after its ASCII capitals are lowered.
 func beginsLower(s, text string) bool {
 	for i := range len(text) {
 		c := s[i]
@@ -149,8 +146,8 @@ func beginsLower(s, text string) bool {
 	return true
 }
 
-// needOfPhrase is the longest run of letters and digits of a wording's parts.
-// Folding leaves those of a text as they are, but for capitals.
+// needOfPhrase returns the longest run of letters and digits in a wording's parts as its need. This works for texts that
+// are not folded, since folding changes letters and digits only in their case.
 func needOfPhrase(p phrase) (n need) {
 	best := ""
 	for _, w := range p {
@@ -166,15 +163,15 @@ func needOfPhrase(p phrase) (n need) {
 	return n
 }
 
-// Scan appends to dst the wordings and patterns that a line may hold: what is not
-// among them surely does not. Its time is linear in the line. Rules that have
-// neither wordings nor patterns are not found by it.
+// Scan appends the wordings and patterns that a line may match to dst; all others certainly do not match. Its time is
+// linear in the length of the line. It does not find rules that have neither wordings nor patterns. Index must be called
+// first.
 func (l *List) Scan(dst Hits, line string) Hits { return l.scanner.find(dst, line) }
 
 // Mask is a set of the rules of a list.
 type Mask []bool
 
-// Mask returns the rules that want tells.
+// Mask returns the rules for which want returns true.
 func (l *List) Mask(want func(*Rule) bool) Mask {
 	m := make(Mask, len(l.rules))
 	for i := range l.rules {
@@ -183,13 +180,13 @@ func (l *List) Mask(want func(*Rule) bool) Mask {
 	return m
 }
 
-// FirstOf returns the place of the first rule of a mask that matches a line whose
-// hits are known, -1 if none does.
+// FirstOf returns the index of the first rule of a mask that matches a line, -1 if none does. hits is the result of Scan
+// for the line.
 func (l *List) FirstOf(m Mask, hits Hits, s *Subject) int {
 	return l.Next(m, hits, s, -1)
 }
 
-// Next is FirstOf of the rules behind one.
+// Next is FirstOf for the rules after the one with index after.
 func (l *List) Next(m Mask, hits Hits, s *Subject, after int) int {
 	for _, id := range hits {
 		i := l.of[id]
@@ -208,7 +205,8 @@ func (l *List) Next(m Mask, hits Hits, s *Subject, after int) int {
 	return -1
 }
 
-// Index makes a list ready for Scan. Call it once, before the list is shared.
+// Index prepares a list for Scan. It must be called once, before the list is shared. It returns an error if the list has
+// too many wordings and patterns.
 func (l *List) Index() error {
 	l.scanner = &scanner{needs: map[string][]uint16{}}
 	for i := range l.rules {
@@ -230,8 +228,8 @@ func (l *List) Index() error {
 	return nil
 }
 
-// Submatch is what the first pattern of a mask's rules that matches finds, with its
-// groups, as regexp.FindStringSubmatch; nil if none does.
+// Submatch returns the match and groups of the first matching pattern of the first rule of a mask that matches, as
+// regexp.FindStringSubmatch does; nil if there is none.
 func (l *List) Submatch(m Mask, hits Hits, s *Subject) []string {
 	i := l.FirstOf(m, hits, s)
 	if i < 0 {

@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fold prepares text for matching: lower case, every kind of quote a straight
-// single one, full-width punctuation plain, white space and escape sequences
-// one space each, and none beside Chinese, which some write with and some
-// without.
+// Fold returns text in a form for matching. It lowers the case, replaces every kind of quote by a straight single quote and
+// full-width punctuation by ASCII, and replaces each run of white space and escape sequences by one space. It removes
+// spaces next to Chinese characters, since some authors write them and some do not.
 func Fold(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -19,7 +18,7 @@ func Fold(s string) string {
 		if r == '\\' && i+1 < len(s) { // an escape that survived one decoding
 			switch s[i+1] {
 			case 'n', 'r', 't':
-				// "\n" is white space, "\name" is not an escape we know of
+				// \n, \r and \t count as white space
 				r, n = ' ', 2
 			case '"', '\'', '`', '\\', '/':
 				i++
@@ -65,8 +64,8 @@ func Fold(s string) string {
 	return b.String()
 }
 
-// Code makes codes comparable however they are spelt: rate_limit_error,
-// RateLimitError and com.example#RateLimitError are all "ratelimit".
+// Code returns a code in a form that is equal for all its spellings: rate_limit_error, RateLimitError and
+// com.example#RateLimitError all become "ratelimit".
 func Code(code string) string {
 	code, _, _ = strings.Cut(code, ":http") // ThrottlingException:http://internal.amazon.com/…
 	if i := strings.LastIndexAny(code, "#/"); i >= 0 {
