@@ -37,7 +37,8 @@ type server struct {
 	calls atomic.Int64  // without Ping
 	pings atomic.Int64
 
-	onBoard func() // after a board was read
+	entries int    // that were set
+	onBoard func() // once, after a board was read
 }
 
 func newServer() *server { return &server{Store: memory.New(memory.Config{})} }
@@ -83,7 +84,12 @@ func (s *server) Set(ctx context.Context, entries ...store.Entry) error {
 	if err := s.enter(ctx, false); err != nil {
 		return err
 	}
-	return s.Store.Set(ctx, entries...)
+	err := s.Store.Set(ctx, entries...)
+	if s.mu.Lock(); err == nil {
+		s.entries += len(entries)
+	}
+	s.mu.Unlock()
+	return err
 }
 
 func (s *server) Delete(ctx context.Context, keys ...string) error {
@@ -126,8 +132,11 @@ func (s *server) Board(ctx context.Context, board string) ([]store.Field, error)
 		return nil, err
 	}
 	defer func() {
-		if s.onBoard != nil {
-			s.onBoard()
+		s.mu.Lock()
+		f := s.onBoard
+		s.onBoard = nil
+		if s.mu.Unlock(); f != nil {
+			f()
 		}
 	}()
 	return s.Store.Board(ctx, board)

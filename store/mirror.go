@@ -14,9 +14,7 @@ import (
 
 // The bounds of what a Mirror has not yet written; beyond, the oldest goes.
 const (
-	maxPending    = 4096
-	maxLogPending = 2048
-	logBytes      = 8 << 20
+	maxPending = 4096
 	// writeTime bounds one write or read in the background, in case the store does not.
 	writeTime = time.Second
 	// lastFlush bounds what Stop waits for.
@@ -33,10 +31,8 @@ type Mirror struct {
 	boards   map[string]*mirrored // never changes
 
 	mu      sync.Mutex
-	pending map[changeID]fieldChange
-	order   []changeID // of pending, oldest first
-	logs    []change
-	logSize int
+	pending map[fieldID]fieldChange
+	order   []fieldID // of pending, oldest first
 	stopped bool
 
 	wake   chan struct{}
@@ -62,7 +58,7 @@ type syncRequest struct {
 func NewMirror(s Store, boards []string, interval time.Duration) *Mirror {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &Mirror{
-		store: s, interval: interval, boards: map[string]*mirrored{}, pending: map[changeID]fieldChange{},
+		store: s, interval: interval, boards: map[string]*mirrored{}, pending: map[fieldID]fieldChange{},
 		wake: make(chan struct{}, 1), syncs: make(chan syncRequest), cancel: cancel, done: make(chan struct{}),
 	}
 	for _, name := range boards {
@@ -139,12 +135,12 @@ func (m *Mirror) change(board string, c fieldChange) {
 	if m.stopped {
 		return
 	}
-	m.enqueue(changeID{changedField, board, c.field.Name}, c)
+	m.enqueue(fieldID{board, c.field.Name}, c)
 	m.poke()
 }
 
 // enqueue adds a change to what is to be written.
-func (m *Mirror) enqueue(id changeID, c fieldChange) {
+func (m *Mirror) enqueue(id fieldID, c fieldChange) {
 	if old, ok := m.pending[id]; ok {
 		m.pending[id] = c.after(old)
 		return
@@ -155,6 +151,41 @@ func (m *Mirror) enqueue(id changeID, c fieldChange) {
 	}
 	m.pending[id] = c
 	m.order = append(m.order, id)
+}
+
+// fieldID tells which changes replace each other.
+type fieldID struct{ board, name string }
+
+// fieldChange is a Post or Remove.
+type fieldChange struct {
+	field Field
+	max   bool
+	gone  bool
+}
+
+// after joins two changes of one field into one that has the effect of both.
+func (c fieldChange) after(old fieldChange) fieldChange {
+	switch {
+	case c.gone || !c.max:
+		return c
+	case old.gone:
+		c.max = false // what the store has is to be removed, so nothing there may stay
+		return c
+	case old.field.Until.After(c.field.Until):
+		return old
+	}
+	c.max = old.max
+	return c
+}
+
+func (c fieldChange) apply(ctx context.Context, s Store, board string, now time.Time) error {
+	switch {
+	case c.gone:
+		return s.Remove(ctx, board, c.field.Name)
+	case c.field.Alive(now) || !c.max:
+		return s.Post(ctx, board, c.field, c.max)
+	}
+	return nil
 }
 
 // onto does the change on a copy of a board.
@@ -181,23 +212,6 @@ func living(fields map[string]Field, now time.Time) map[string]Field {
 		}
 	}
 	return next
-}
-
-// Append adds an entry to a log, as Store.Append, behind. While the store is
-// slower than its callers the oldest unwritten entries are dropped.
-func (m *Mirror) Append(log string, entry []byte, size int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.stopped || CheckAppend(log, entry, size) != nil {
-		return
-	}
-	m.logs = append(m.logs, change{id: changeID{appended, log, ""}, entry: Entry{Value: entry}, size: size})
-	m.logSize += len(entry)
-	for len(m.logs) > maxLogPending || m.logSize > logBytes {
-		m.logSize -= len(m.logs[0].entry.Value)
-		m.logs = m.logs[1:]
-	}
-	m.poke()
 }
 
 // Sync writes what is pending and reads the boards, now: for the start, so that
@@ -278,7 +292,7 @@ func (m *Mirror) flush(ctx context.Context) error {
 		m.mu.Lock()
 		if len(m.order) == 0 {
 			m.mu.Unlock()
-			return m.flushLogs(ctx)
+			return nil
 		}
 		id := m.order[0]
 		c := m.pending[id]
@@ -286,7 +300,7 @@ func (m *Mirror) flush(ctx context.Context) error {
 		delete(m.pending, id)
 		m.mu.Unlock()
 		// While this one is written no refresh runs: it is in the next board read.
-		err := bounded(ctx, func(ctx context.Context) error { return c.apply(ctx, m.store, id.name, time.Now()) })
+		err := bounded(ctx, func(ctx context.Context) error { return c.apply(ctx, m.store, id.board, time.Now()) })
 		if err != nil && !errors.Is(err, ErrInvalid) { // which never will be written
 			m.mu.Lock()
 			if later, ok := m.pending[id]; ok {
@@ -296,25 +310,6 @@ func (m *Mirror) flush(ctx context.Context) error {
 				m.order = slices.Insert(m.order, 0, id)
 			}
 			m.mu.Unlock()
-			return err
-		}
-	}
-}
-
-func (m *Mirror) flushLogs(ctx context.Context) error {
-	for {
-		m.mu.Lock()
-		if len(m.logs) == 0 {
-			m.logs = nil
-			m.mu.Unlock()
-			return nil
-		}
-		c := m.logs[0]
-		m.logs = m.logs[1:]
-		m.logSize -= len(c.entry.Value)
-		m.mu.Unlock()
-		err := bounded(ctx, func(ctx context.Context) error { return m.store.Append(ctx, c.id.name, c.entry.Value, c.size) })
-		if err != nil { // it may have been done: not twice
 			return err
 		}
 	}
@@ -362,7 +357,7 @@ func (m *Mirror) merge(name string, b *mirrored, fields []Field) {
 		next[f.Name] = f
 	}
 	for _, id := range m.order {
-		if id.name == name {
+		if id.board == name {
 			m.pending[id].onto(next, now)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,21 +40,21 @@ func (c SharedConfig) Validate() error {
 // Shared is a store on a server that outlives the loss of the server. It is
 // safe for concurrent use.
 //
-// Operations go to the primary and take at most the time-out. When one fails,
-// this and all further operations are done on the local store at once, while
-// one goroutine asks the primary until it answers; a failure that a first
-// question refutes is not mentioned, otherwise one line is logged when the
-// primary goes and one when it is back. Writes are done on the local store even
-// while the primary is there, so that it knows what this process last knew.
+// State is local first: values and logs are written to the local store, and one goroutine copies them to the primary
+// behind; Set and Delete wait until it has, for at most the time-out. What needs an answer of all processes goes to the
+// primary at once and takes at most the time-out: Get, Push, Charge, Tail. When an operation fails, this and all
+// further ones are done on the local store at once, while the same goroutine asks the primary until it answers; a
+// failure that a first question refutes is not mentioned, otherwise one line is logged when the primary goes and one
+// when it is back.
 //
-// Writes that only the local store has seen are kept in a bounded journal and
-// repeated, boards first, before operations go to the primary again. A repeated
-// write wins over what others wrote to the same key meanwhile, except on a board
-// with max. A Charge or Append that failed on its way is not repeated, as it may
-// have been done.
+// The journal is what the primary has not seen: the keys that are still to be copied, and what was charged, pushed and
+// appended alone. It is bounded, and copied before operations go to the primary again. What is copied late wins over
+// what others wrote to the same key meanwhile. A Charge or Append that failed on its way is not repeated, as it may have
+// been done.
 //
-// Errors are ErrInvalid and ErrClosed only. An operation whose context has ended
-// is done on the local store.
+// Boards are on the primary alone: their copy, and what waits for the primary, is the Mirror's. Without the primary
+// their operations are ErrUnavailable; of all others errors are ErrInvalid and ErrClosed only. An operation whose
+// context has ended is done on the local store.
 type Shared struct {
 	primary, local Store
 	cfg            SharedConfig
@@ -64,19 +63,19 @@ type Shared struct {
 	state   atomic.Int32
 	closed  atomic.Bool
 	doubt   atomic.Bool  // somebody's own time ended in an operation
-	waiting atomic.Int32 // changes that the primary has not seen
-	// boards counts beginnings and ends of changes of boards.
-	boards atomic.Uint64
+	waiting atomic.Int32 // changes in the journal
 
-	mu        sync.Mutex
-	journal   journal
-	repeating change // taken from the journal, not yet known to be done
-	cause     error  // of the last failure
+	mu      sync.Mutex
+	journal journal
+	copied  chan struct{} // closed, and made anew, when the writer copied something or could not
+	failed  uint64        // how often it could not
+	cause   error         // of the last failure
 
-	watch watch
-	wake  chan struct{}
-	stop  chan struct{}
-	done  chan struct{}
+	watch   watch
+	wake    chan struct{}
+	working context.Context // until stop
+	stop    context.CancelFunc
+	done    chan struct{}
 }
 
 var _ Store = (*Shared)(nil)
@@ -104,8 +103,9 @@ func NewShared(primary, local Store, cfg SharedConfig, log *slog.Logger) *Shared
 	}
 	s := &Shared{
 		primary: primary, local: local, cfg: cfg, log: log,
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		copied: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
+	s.working, s.stop = context.WithCancel(context.Background())
 	s.doubt.Store(true) // the first question opens a connection before a request needs it
 	s.poke()
 	go s.run()
@@ -147,106 +147,175 @@ func (s *Shared) try(ctx context.Context, op func(context.Context) error) (ok, s
 		s.doubt.Store(true)
 		s.poke()
 	default:
-		s.mu.Lock()
-		s.cause = err
-		s.mu.Unlock()
-		if s.state.CompareAndSwap(up, suspect) {
-			s.poke()
-		}
+		s.suspect(err)
 	}
 	return false, true, nil
 }
 
-// count updates waiting; s.mu is held.
-func (s *Shared) count() {
-	n := s.journal.len()
-	if s.repeating.id.name != "" {
-		n++
+// suspect makes the watcher ask whether the primary works.
+func (s *Shared) suspect(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cause = err
+	if s.state.CompareAndSwap(up, suspect) {
+		s.announce()
+		s.poke()
 	}
-	s.waiting.Store(int32(n))
 }
 
-// note records changes that the primary has not seen.
+// announce wakes who waits for the writer. The lock is held.
+func (s *Shared) announce() {
+	close(s.copied)
+	s.copied = make(chan struct{})
+}
+
+// note adds changes to the journal.
 func (s *Shared) note(changes ...change) {
 	s.mu.Lock()
 	for _, c := range changes {
 		s.journal.add(c)
 	}
-	s.count()
+	s.waiting.Store(int32(s.journal.len()))
 	now := s.state.Load()
 	s.mu.Unlock()
 	if now == up {
-		s.poke() // nothing else would
+		s.poke()
 	}
 }
 
-// behind reports whether an older change of the same waits to be repeated, or is
-// just being repeated: it may reach the primary after what is done now.
-func (s *Shared) behind(ids ...changeID) bool {
+// Behind notes that the value of a key has changed, which its owner keeps: current is called when it is copied, and
+// returns false if there is no value any more. It does no I/O and must not use the store. Until then Get returns it, too.
+func (s *Shared) Behind(key string, current func() (Entry, bool)) {
+	if CheckKeys(key) == nil && !s.closed.Load() {
+		s.note(change{id: changeID{changedValue, key, ""}, current: current})
+	}
+}
+
+// Flush waits until the primary has the values of the keys, for no longer than ctx, nor where the primary is away.
+func (s *Shared) Flush(ctx context.Context, keys ...string) {
+	s.await(ctx, func() bool {
+		return slices.ContainsFunc(keys, func(k string) bool { return s.journal.byID[changeID{changedValue, k, ""}] != nil })
+	})
+}
+
+// flush is Flush for an operation, whose limit is the time-out.
+func (s *Shared) flush(ctx context.Context, keys ...string) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	s.Flush(ctx, keys...)
+}
+
+// await waits for the writer while something waits in the journal.
+func (s *Shared) await(ctx context.Context, waits func() bool) {
 	if s.waiting.Load() == 0 {
-		return false
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(ids, func(id changeID) bool { return id.affects(s.repeating.id) || s.journal.affects(id) })
+	for failed := s.failed; s.state.Load() == up && s.failed == failed && waits(); {
+		copied := s.copied
+		s.mu.Unlock()
+		select {
+		case <-copied:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		if ctx.Err() != nil {
+			return
+		}
+	}
 }
 
-// Get returns the values of keys in order.
-func (s *Shared) Get(ctx context.Context, keys ...string) (out [][]byte, err error) {
+// Get returns the values of keys in order. What is still to be copied is newer than what the primary has.
+func (s *Shared) Get(ctx context.Context, keys ...string) ([][]byte, error) {
+	own := s.uncopied(keys)
+	asked := keys
+	if len(own) > 0 {
+		asked = slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return own[k] != nil })
+	}
+	var out [][]byte
 	ok, _, err := s.try(ctx, func(ctx context.Context) (err error) {
-		out, err = s.primary.Get(ctx, keys...)
+		if len(asked) > 0 {
+			out, err = s.primary.Get(ctx, asked...)
+		}
 		return err
 	})
-	if ok {
+	if !ok {
+		out, err = s.local.Get(context.WithoutCancel(ctx), asked...)
+	}
+	if err != nil || len(own) == 0 {
 		return out, err
 	}
-	return s.local.Get(context.WithoutCancel(ctx), keys...)
+	all := make([][]byte, len(keys))
+	for i, k := range keys {
+		if current := own[k]; current == nil {
+			all[i], out = out[0], out[1:]
+		} else if e, ok := current(); ok {
+			all[i] = append([]byte{}, e.Value...)
+		}
+	}
+	return all, nil
+}
+
+// uncopied returns the keys whose values are still to be copied.
+func (s *Shared) uncopied(keys []string) (own map[string]func() (Entry, bool)) {
+	if s.waiting.Load() == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range keys {
+		if e := s.journal.byID[changeID{changedValue, k, ""}]; e != nil {
+			if own == nil {
+				own = map[string]func() (Entry, bool){}
+			}
+			own[k] = e.Value.(*change).current
+		}
+	}
+	return own
 }
 
 // Set replaces values.
 func (s *Shared) Set(ctx context.Context, entries ...Entry) error {
-	if err := CheckEntries(entries...); err != nil {
+	if err := s.local.Set(context.WithoutCancel(ctx), entries...); err != nil {
 		return err
 	}
-	ids := make([]changeID, 0, len(entries))
-	for _, e := range entries {
-		ids = append(ids, changeID{changedValue, e.Key, ""})
+	now := time.Now()
+	keys, changes := make([]string, len(entries)), make([]change, len(entries))
+	for i, e := range entries {
+		keys[i], changes[i] = e.Key, s.changed(e.Key, now.Add(min(e.TTL, MaxTTL)), e.Once)
 	}
-	behind := s.behind(ids...)
-	ok, _, err := s.try(ctx, func(ctx context.Context) error { return s.primary.Set(ctx, entries...) })
-	if err != nil {
-		return err
-	}
-	if !ok || behind {
-		now := time.Now()
-		changes := make([]change, 0, len(entries))
-		for i, e := range entries {
-			changes = append(changes, change{id: ids[i], entry: e, ends: now.Add(min(e.TTL, MaxTTL))})
+	s.note(changes...)
+	s.flush(ctx, keys...)
+	return nil
+}
+
+// changed is the change of a value that the local store has, and that ends then.
+func (s *Shared) changed(key string, ends time.Time, once bool) change {
+	return change{id: changeID{changedValue, key, ""}, once: once, current: func() (Entry, bool) {
+		values, err := s.local.Get(context.Background(), key)
+		e := Entry{Key: key, TTL: time.Until(ends)}
+		if err != nil || values[0] == nil || e.TTL <= 0 {
+			return e, false
 		}
-		s.note(changes...)
-	}
-	return s.local.Set(context.WithoutCancel(ctx), entries...)
+		e.Value = values[0]
+		return e, true
+	}}
 }
 
 // Delete removes the value and the ring of each key.
 func (s *Shared) Delete(ctx context.Context, keys ...string) error {
-	if err := CheckKeys(keys...); err != nil {
+	if err := s.local.Delete(context.WithoutCancel(ctx), keys...); err != nil {
 		return err
 	}
-	changes, ids := make([]change, 0, len(keys)), make([]changeID, 0, len(keys))
-	for _, k := range keys {
-		id := changeID{deleted, k, ""}
-		changes, ids = append(changes, change{id: id}), append(ids, id)
+	changes := make([]change, len(keys))
+	for i, k := range keys {
+		changes[i] = s.changed(k, time.Time{}, false)
+		changes[i].erase = true
 	}
-	behind := s.behind(ids...)
-	ok, _, err := s.try(ctx, func(ctx context.Context) error { return s.primary.Delete(ctx, keys...) })
-	if err != nil {
-		return err
-	}
-	if !ok || behind {
-		s.note(changes...)
-	}
-	return s.local.Delete(context.WithoutCancel(ctx), keys...)
+	s.note(changes...)
+	s.flush(ctx, keys...)
+	return nil
 }
 
 // Charge charges all amounts or none. The local store counts what this process
@@ -300,8 +369,7 @@ func (s *Shared) Push(ctx context.Context, key, slot string, value []byte, size 
 	if err := CheckPush(key, slot, value, size); err != nil {
 		return nil, err
 	}
-	id := changeID{changedSlot, key, slot}
-	behind := s.behind(id)
+	behind := s.behind(key)
 	ok, _, err := s.try(ctx, func(ctx context.Context) (err error) {
 		ring, err = s.primary.Push(ctx, key, slot, value, size, ttl)
 		return err
@@ -312,7 +380,7 @@ func (s *Shared) Push(ctx context.Context, key, slot string, value []byte, size 
 	local, err := s.local.Push(context.WithoutCancel(ctx), key, slot, value, size, ttl)
 	if err == nil && (!ok || behind) {
 		s.note(change{
-			id: id, entry: Entry{Value: value}, size: size,
+			id: changeID{changedSlot, key, slot}, value: value, size: size,
 			ends: time.Now().Add(min(ttl, MaxTTL)), last: len(local) > 0 && bytes.Equal(local[len(local)-1], value),
 		})
 	}
@@ -322,143 +390,64 @@ func (s *Shared) Push(ctx context.Context, key, slot string, value []byte, size 
 	return local, err
 }
 
-// Post puts a field on a board.
+// behind reports whether an older change of the key is still to be copied: it reaches the primary after what is done
+// there now.
+func (s *Shared) behind(key string) bool {
+	if s.waiting.Load() == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journal.byID[changeID{changedValue, key, ""}] != nil || s.journal.has(changedSlot, key)
+}
+
+// Post puts a field on a board of the primary.
 func (s *Shared) Post(ctx context.Context, board string, f Field, max bool) error {
 	if err := CheckField(board, f); err != nil {
 		return err
 	}
-	s.boards.Add(1)
-	defer s.boards.Add(1)
-	err := s.changeField(ctx, board, fieldChange{field: f, max: max}, func(ctx context.Context) error { return s.primary.Post(ctx, board, f, max) })
-	if err != nil {
-		return err
-	}
-	return s.local.Post(context.WithoutCancel(ctx), board, f, max)
+	return s.there(ctx, func(ctx context.Context) error { return s.primary.Post(ctx, board, f, max) })
 }
 
-// Remove takes a field off a board.
+// Remove takes a field off a board of the primary.
 func (s *Shared) Remove(ctx context.Context, board, field string) error {
 	if err := CheckKeys(board, field); err != nil {
 		return err
 	}
-	s.boards.Add(1)
-	defer s.boards.Add(1)
-	gone := fieldChange{field: Field{Name: field}, gone: true}
-	err := s.changeField(ctx, board, gone, func(ctx context.Context) error { return s.primary.Remove(ctx, board, field) })
-	if err != nil {
-		return err
-	}
-	return s.local.Remove(context.WithoutCancel(ctx), board, field)
+	return s.there(ctx, func(ctx context.Context) error { return s.primary.Remove(ctx, board, field) })
 }
 
-// changeField makes op's change of a field on the primary, now or later.
-func (s *Shared) changeField(ctx context.Context, board string, f fieldChange, op func(context.Context) error) error {
-	id := changeID{changedField, board, f.field.Name}
-	behind := s.behind(id)
-	ok, _, err := s.try(ctx, op)
-	if err == nil && (!ok || behind) {
-		s.note(change{id: id, field: f})
-	}
-	return err
-}
-
-// Board returns the living fields of a board. While the primary is away, these
-// are the fields last seen there and those posted here since.
+// Board returns the living fields of a board of the primary.
 func (s *Shared) Board(ctx context.Context, board string) (fields []Field, err error) {
-	before := s.boards.Load()
-	missed := s.missed(board)
-	ok, _, err := s.try(ctx, func(ctx context.Context) (err error) {
+	err = s.there(ctx, func(ctx context.Context) (err error) {
 		fields, err = s.primary.Board(ctx, board)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	ctx = context.WithoutCancel(ctx)
-	if !ok {
-		return s.local.Board(ctx, board)
-	}
-	if len(missed) > 0 {
-		fields = overlay(fields, missed)
-	}
-	s.keepBoard(ctx, board, fields, before)
-	return fields, nil
+	return fields, err
 }
 
-// missed returns the changes of a board that the primary has not seen.
-func (s *Shared) missed(board string) []fieldChange {
-	if s.waiting.Load() == 0 {
-		return nil
+// there does an operation on the primary or not at all.
+func (s *Shared) there(ctx context.Context, op func(context.Context) error) error {
+	if ok, _, err := s.try(ctx, op); ok {
+		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []fieldChange
-	if id := s.repeating.id; id.kind == changedField && id.name == board {
-		out = append(out, s.repeating.field)
-	}
-	for e := s.journal.boards.Front(); e != nil; e = e.Next() {
-		if c := e.Value.(*change); c.id.name == board {
-			out = append(out, c.field)
-		}
-	}
-	return out
+	return ErrUnavailable
 }
 
-func overlay(fields []Field, changes []fieldChange) []Field {
-	now := time.Now()
-	m := make(map[string]Field, len(fields)+len(changes))
-	for _, f := range fields {
-		m[f.Name] = f
-	}
-	for _, c := range changes {
-		c.onto(m, now)
-	}
-	return slices.Collect(maps.Values(m))
-}
-
-// keepBoard makes the local board the same as the primary's, for the time when
-// that is away.
-func (s *Shared) keepBoard(ctx context.Context, board string, fields []Field, before uint64) {
-	local, err := s.local.Board(ctx, board)
-	if err != nil {
-		return
-	}
-	here := make(map[string]Field, len(local))
-	for _, f := range local {
-		here[f.Name] = f
-	}
-	for _, f := range fields {
-		if !sameField(here[f.Name], f) {
-			_ = s.local.Post(ctx, board, f, false)
-		}
-		delete(here, f.Name)
-	}
-	for name := range here {
-		if s.boards.Load() == before { // else it may be one that was posted meanwhile
-			_ = s.local.Remove(ctx, board, name)
-		}
-	}
-}
-
-// Append adds an entry to a log.
+// Append adds an entry to a log. It does not wait for the primary; Tail does.
 func (s *Shared) Append(ctx context.Context, log string, entry []byte, size int) error {
-	if err := CheckAppend(log, entry, size); err != nil {
+	if err := s.local.Append(context.WithoutCancel(ctx), log, entry, size); err != nil {
 		return err
 	}
-	ok, sent, err := s.try(ctx, func(ctx context.Context) error { return s.primary.Append(ctx, log, entry, size) })
-	if err != nil {
-		return err
-	}
-	if !ok && !sent {
-		s.note(change{
-			id: changeID{appended, log, ""}, entry: Entry{Value: entry}, size: size, ends: time.Now().Add(LogTTL),
-		})
-	}
-	return s.local.Append(context.WithoutCancel(ctx), log, entry, size)
+	s.note(change{id: changeID{appended, log, ""}, value: entry, size: size, ends: time.Now().Add(LogTTL)})
+	return nil
 }
 
 // Tail returns the newest n entries of a log, oldest first.
 func (s *Shared) Tail(ctx context.Context, log string, n int) (out [][]byte, err error) {
+	bound, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	s.await(bound, func() bool { return s.journal.has(appended, log) })
+	cancel()
 	ok, _, err := s.try(ctx, func(ctx context.Context) (err error) {
 		out, err = s.primary.Tail(ctx, log, n)
 		return err
@@ -478,12 +467,12 @@ func (s *Shared) Ping(ctx context.Context) error {
 	return s.local.Ping(context.WithoutCancel(ctx))
 }
 
-// Close stops watching and closes both stores.
+// Close copies what is still to be copied, for a moment, and closes both stores.
 func (s *Shared) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
-	close(s.stop)
+	s.stop()
 	<-s.done
 	return errors.Join(s.primary.Close(), s.local.Close())
 }

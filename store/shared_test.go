@@ -16,14 +16,53 @@ import (
 )
 
 // bubble runs a test of a Shared over a scripted server, in virtual time.
-func bubble(t *testing.T, fn func(t *testing.T, srv *server, s *store.Shared, log *lines)) {
+func bubble(t *testing.T, fn func(t *testing.T, srv *server, s *gateway, log *lines)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, log := newServer(), &lines{}
-		s := store.NewShared(srv, memory.New(memory.Config{}), store.SharedConfig{}, slog.New(log))
+		s := &gateway{Shared: store.NewShared(srv, memory.New(memory.Config{}), store.SharedConfig{}, slog.New(log))}
 		synctest.Wait()
 		fn(t, srv, s, log)
 		must(t, s.Close())
 	})
+}
+
+// gateway is a Shared with its boards, which are a Mirror's.
+type gateway struct {
+	*store.Shared
+	mirror *store.Mirror
+}
+
+// boards are written, and read, as far as the server allows.
+func (g *gateway) boards() *store.Mirror {
+	if g.mirror == nil {
+		g.mirror = store.NewMirror(g.Shared, []string{"a", "b"}, interval)
+	}
+	_ = g.mirror.Sync(ctx)
+	return g.mirror
+}
+
+func (g *gateway) Post(_ context.Context, board string, f store.Field, max bool) error {
+	g.boards().Post(board, f, max)
+	g.boards()
+	return nil
+}
+
+func (g *gateway) Remove(_ context.Context, board, field string) error {
+	g.boards().Remove(board, field)
+	g.boards()
+	return nil
+}
+
+func (g *gateway) Board(_ context.Context, board string) (fields []store.Field, err error) {
+	g.boards().Each(board, func(f store.Field) bool { fields = append(fields, f); return true })
+	return fields, nil
+}
+
+func (g *gateway) Close() error {
+	if g.mirror != nil {
+		g.mirror.Stop()
+	}
+	return g.Shared.Close()
 }
 
 func TestSharedConformance(t *testing.T) {
@@ -34,7 +73,7 @@ func TestSharedConformance(t *testing.T) {
 		})
 	})
 	t.Run("primary away", func(t *testing.T) {
-		storetest.Run(t, func(*testing.T) store.Store {
+		storetest.RunWithoutBoards(t, func(*testing.T) store.Store {
 			srv := newServer()
 			srv.set(errDown, nil, 0)
 			return store.NewShared(srv, memory.New(memory.Config{}), slow, nil)
@@ -43,7 +82,7 @@ func TestSharedConformance(t *testing.T) {
 }
 
 func TestSharedGoesAndComesBack(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *server, s *store.Shared, log *lines) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		set(t, s, "before", "1")
 		post(t, s, "b", "mine", 60, true)
 		post(t, srv.Store, "b", "theirs", 60, true)
@@ -80,7 +119,7 @@ func TestSharedGoesAndComesBack(t *testing.T) {
 
 		post(t, s, "b", "during", 60, true)
 		srv.set(nil, nil, 0)
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(time.Second)
 		synctest.Wait()
 		if !s.Up() {
 			t.Fatal("the store has not come back")
@@ -94,7 +133,7 @@ func TestSharedGoesAndComesBack(t *testing.T) {
 		if got := storetest.Fields(t, srv.Store, "b"); len(got) != 3 {
 			t.Errorf("the server's board is %v, want what was posted meanwhile too", got)
 		}
-		if line := log.all()[1]; !strings.Contains(line, "away_ms=1800") || !strings.Contains(line, "repeated=102") {
+		if line := log.all()[1]; !strings.Contains(line, "away_ms=1800") || !strings.Contains(line, "repeated=101") {
 			t.Errorf("the line is %s", line)
 		}
 	})
@@ -118,7 +157,7 @@ func TestSharedStart(t *testing.T) {
 
 // An operation may not take more than the time-out even if the server is only slow.
 func TestSharedSlow(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *server, s *store.Shared, log *lines) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		srv.set(nil, nil, 49*time.Millisecond)
 		set(t, s, "k", "v")
 		if !s.Up() || value(t, srv.Store, "k") != "v" {
@@ -148,11 +187,11 @@ func TestSharedSlow(t *testing.T) {
 
 // A single slow operation on a healthy server is not worth a line.
 func TestSharedBlip(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *server, s *store.Shared, log *lines) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		srv.set(nil, errDown, 0) // operations fail, Ping works
 		set(t, s, "k", "blip")
 		srv.set(nil, nil, 0)
-		synctest.Wait()
+		time.Sleep(100 * time.Millisecond)
 		if !s.Up() || value(t, srv.Store, "k") != "blip" {
 			t.Errorf("after the blip: up %v, the server has %q", s.Up(), value(t, srv.Store, "k"))
 		}
@@ -162,7 +201,7 @@ func TestSharedBlip(t *testing.T) {
 
 // A server that answers questions and fails operations is away all the same.
 func TestSharedFailsThoughItAnswers(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *server, s *store.Shared, log *lines) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		srv.set(nil, errDown, 0)
 		for range 600 {
 			value(t, s, "k")
@@ -179,7 +218,7 @@ func TestSharedFailsThoughItAnswers(t *testing.T) {
 
 // A server that comes and goes is left alone for longer each time.
 func TestSharedFlapping(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *server, s *store.Shared, log *lines) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		for i := range 3600 {
 			if i%2 == 0 {
 				srv.set(errDown, nil, 0)
@@ -202,7 +241,7 @@ func TestSharedFlapping(t *testing.T) {
 
 // Too many operations at once are no failure of the server, and are not lost.
 func TestSharedBusy(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *server, s *store.Shared, log *lines) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		srv.set(nil, store.ErrBusy, 0)
 		set(t, s, "k", "v")
 		post(t, s, "b", "f", 5, true)
@@ -229,7 +268,7 @@ func TestSharedBusy(t *testing.T) {
 // Alone, a process goes by its share, and knows what it charged before. The
 // server learns of it afterwards.
 func TestSharedChargesAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *server, s *store.Shared, _ *lines) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		c := store.Charge{Account: "a", Meter: "m", Amount: 1, Limit: 10, Share: 4, Window: 24 * time.Hour, Calendar: true}
 		passed := func() (n int) {
 			for range 20 {
@@ -267,7 +306,7 @@ func TestSharedChargesAlone(t *testing.T) {
 
 // A caller without time left proves nothing, but makes the store ask.
 func TestSharedImpatientCallers(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *server, s *store.Shared, log *lines) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		hurry := func() {
 			t.Helper()
 			c, cancel := context.WithTimeout(ctx, time.Millisecond)
@@ -297,7 +336,7 @@ func TestSharedImpatientCallers(t *testing.T) {
 
 // Removals by others reach the local board, which is read while the server is away.
 func TestSharedKeepsBoards(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *server, s *store.Shared, _ *lines) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		post(t, s, "b", "mine", 10, true)
 		post(t, srv.Store, "b", "theirs", 10, true)
 		storetest.Fields(t, s, "b")
@@ -315,11 +354,11 @@ func TestSharedKeepsBoards(t *testing.T) {
 // A board that was read before a Post and arrives after it does not undo the
 // Post locally.
 func TestSharedBoardRacesPost(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *server, s *store.Shared, _ *lines) {
-		srv.onBoard = func() {
-			srv.onBoard = nil
-			post(t, s, "b", "mine", 10, true)
-		}
+	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
+		storetest.Fields(t, s, "b")
+		srv.mu.Lock()
+		srv.onBoard = func() { s.mirror.Post("b", field("mine", "1", 10), true) }
+		srv.mu.Unlock()
 		storetest.Fields(t, s, "b")
 		srv.set(errDown, nil, 0)
 		if got := storetest.Fields(t, s, "b"); len(got) != 1 {
@@ -340,6 +379,69 @@ func TestSharedClose(t *testing.T) {
 		}
 		if err := s.Set(ctx); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+// What is written is here at once, and there before Set returns or Flush does. Until then the server is not asked for it.
+func TestSharedLocalFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
+		srv.set(nil, nil, 10*time.Millisecond)
+		took := func(op func()) time.Duration {
+			start := time.Now()
+			op()
+			return time.Since(start)
+		}
+		held := "one"
+		current := func() (store.Entry, bool) {
+			return store.Entry{Key: "k", Value: []byte(held), TTL: time.Hour}, held != ""
+		}
+		if d := took(func() { s.Behind("k", current); must(t, s.Append(ctx, "log", []byte("x"), 9)) }); d != 0 {
+			t.Errorf("writing behind took %v", d)
+		}
+		calls := srv.calls.Load()
+		if d := took(func() { held = value(t, s, "k") }); d != 0 || held != "one" || srv.calls.Load() > calls+1 {
+			t.Errorf("what is still to be copied is %q, after %v", held, d)
+		}
+		held = "two"
+		s.Behind("k", current)
+		if s.Flush(ctx, "k"); value(t, srv.Store, "k") != "two" {
+			t.Errorf("after Flush the server has %q", value(t, srv.Store, "k"))
+		}
+		if got, _ := s.Tail(ctx, "log", 9); fmt.Sprintf("%s", got) != "[x]" {
+			t.Errorf("the log is %s", got)
+		}
+		if d := took(func() { set(t, s, "other", "v") }); d != 10*time.Millisecond || value(t, srv.Store, "other") != "v" {
+			t.Errorf("Set took %v, and the server has %q", d, value(t, srv.Store, "other"))
+		}
+		srv.set(nil, nil, time.Hour)
+		s.Behind("k", current)
+		hurry, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+		defer cancel()
+		if d := took(func() { s.Flush(hurry, "k") }); d != 5*time.Millisecond {
+			t.Errorf("Flush took %v where it had 5ms", d)
+		}
+		if d := took(func() { s.Flush(ctx, "k") }); d > 50*time.Millisecond || value(t, s, "k") != "two" {
+			t.Errorf("Flush of a server that hangs took %v", d)
+		}
+	})
+}
+
+// What waits when the store is closed is copied first.
+func TestSharedCloseCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer()
+		s := store.NewShared(srv, memory.New(memory.Config{}), store.SharedConfig{}, nil)
+		synctest.Wait()
+		for i := range 200 {
+			key := fmt.Sprint(i)
+			s.Behind(key, func() (store.Entry, bool) { return store.Entry{Key: key, TTL: time.Hour}, true })
+		}
+		must(t, s.Close())
+		srv.mu.Lock()
+		defer srv.mu.Unlock()
+		if n := srv.entries; n != 200 {
+			t.Errorf("%d of 200 values were copied", n)
 		}
 	})
 }

@@ -80,6 +80,8 @@ type Entry struct {
 	Key   string
 	Value []byte
 	TTL   time.Duration
+	// Once leaves a value that is there already as it is.
+	Once bool
 }
 
 // Field is one entry of a board. It is gone after Until.

@@ -22,9 +22,9 @@ const (
 	// A question that finds the store busy is repeated soon, a few times.
 	busyPause = 20 * time.Millisecond
 	busyTries = 5
-	// replayed is how many changes are repeated before operations go to the
+	// maxCopied is how many changes are copied before operations go to the
 	// primary again even if more are waiting.
-	replayed = 2 * maxChanges
+	maxCopied = 2 * maxChanges
 )
 
 // watch is what the watcher remembers; only its goroutine touches it.
@@ -37,14 +37,19 @@ type watch struct {
 	busy        int
 }
 
-// run watches the primary until stop.
+// run watches the primary, and copies the journal to it, until stop.
 func (s *Shared) run() {
 	defer close(s.done)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.stop:
+		case <-s.working.Done():
+			if s.state.Load() == up {
+				ctx, cancel := context.WithTimeout(context.Background(), lastFlush)
+				_, _ = s.copy(ctx, up) // what a server does not take in this time is lost
+				cancel()
+			}
 			return
 		case <-s.wake:
 		case <-timer.C:
@@ -69,8 +74,10 @@ func (s *Shared) look() time.Duration {
 			}
 		}
 		if s.waiting.Load() > 0 {
-			if _, err := s.replay(state); err != nil {
+			if _, err := s.copy(s.working, state); errors.Is(err, ErrBusy) {
 				return s.pause()
+			} else if err != nil && s.working.Err() == nil {
+				s.suspect(err)
 			}
 		}
 		return 0
@@ -87,8 +94,8 @@ func (s *Shared) look() time.Duration {
 			return s.lose(fmt.Errorf("operations fail though the server answers: %w", s.lastCause()))
 		}
 		w.busy = 0
-		if _, err := s.replay(state); err != nil {
-			return s.lose(err)
+		if _, err := s.copy(s.working, state); err != nil {
+			return busyPause // the next question decides, and counts it
 		}
 		return 0
 	}
@@ -98,18 +105,18 @@ func (s *Shared) look() time.Duration {
 	if s.ask() != nil {
 		return s.pause()
 	}
-	n, err := s.replay(state)
+	n, err := s.copy(s.working, state)
 	if err != nil {
 		return s.pause()
 	}
 	s.mu.Lock()
-	forgotten := s.journal.forgotten
-	s.journal.forgotten = 0
+	dropped := s.journal.dropped
+	s.journal.dropped = 0
 	s.mu.Unlock()
 	w.back, w.failures = time.Now(), 0
 	s.log.LogAttrs(context.Background(), slog.LevelInfo, "store is back, state is shared again",
 		slog.Int64("away_ms", w.back.Sub(w.left).Milliseconds()),
-		slog.Int("repeated", n), slog.Int("forgotten", forgotten))
+		slog.Int("repeated", n), slog.Int("forgotten", dropped))
 	return 0
 }
 
@@ -145,7 +152,10 @@ func (s *Shared) lose(err error) time.Duration {
 		w.hold = 0
 	}
 	w.left, w.until, w.busy, w.failures = now, now.Add(w.hold), 0, 0
+	s.mu.Lock()
 	s.state.Store(away)
+	s.announce()
+	s.mu.Unlock()
 	s.log.LogAttrs(context.Background(), slog.LevelWarn, "store is away, going on with local state",
 		slog.String("error", err.Error()))
 	return s.pause()
@@ -156,42 +166,46 @@ func (s *Shared) pause() time.Duration {
 	return s.cfg.Probe/2 + rand.N(s.cfg.Probe/2+1)
 }
 
-// replay repeats what the primary has missed and then sends operations there,
-// unless the state has changed meanwhile: only an operation that fails does that.
-func (s *Shared) replay(state int32) (n int, err error) {
+// copy copies the journal to the primary and then sends operations there, unless the state has changed meanwhile: only
+// an operation that fails does that.
+func (s *Shared) copy(ctx context.Context, state int32) (n int, err error) {
 	for {
 		s.mu.Lock()
-		c, more := s.journal.take()
-		if !more || n >= replayed {
-			if more {
-				s.journal.restore(c)
+		batch := s.journal.next()
+		if len(batch) == 0 || n >= maxCopied {
+			if len(batch) > 0 {
 				s.poke()
 			}
-			s.repeating = change{}
-			s.count()
-			// Under the lock: nobody notes a change now that no one then repeats.
+			// Under the lock: nobody notes a change now that no one then copies.
 			s.state.CompareAndSwap(state, up)
 			s.mu.Unlock()
 			return n, nil
 		}
-		s.repeating = c
 		s.mu.Unlock()
-		select {
-		case <-s.stop:
-			return n, ErrClosed
-		default:
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
-		err := c.apply(ctx, s.primary, time.Now())
+		bound, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+		err := apply(bound, s.primary, batch, time.Now())
 		cancel()
-		if err != nil && !errors.Is(err, ErrInvalid) {
-			s.mu.Lock()
-			s.journal.restore(c)
-			s.repeating = change{}
-			s.count()
-			s.mu.Unlock()
+		if errors.Is(err, ErrInvalid) {
+			err = nil // it never will be copied
+		}
+		s.mu.Lock()
+		if err == nil || batch[0].id.kind == appended && !errors.Is(err, ErrBusy) { // it may have been done: not twice
+			for _, c := range batch {
+				s.journal.done(c)
+			}
+		}
+		if err != nil {
+			s.failed++
+		}
+		s.waiting.Store(int32(s.journal.len()))
+		s.announce()
+		s.mu.Unlock()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
 			return n, err
 		}
-		n++
+		n += len(batch)
 	}
 }

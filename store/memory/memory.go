@@ -74,6 +74,9 @@ func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
 	for _, e := range entries {
 		ttl, _ := store.Lifetime(e.TTL)
 		it := s.table.make(id{value, e.Key}, now)
+		if e.Once && it.index >= 0 {
+			continue
+		}
 		it.value = keep(e.Value)
 		s.table.put(it, len(it.value), now.Add(ttl), now)
 	}

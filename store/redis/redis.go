@@ -187,7 +187,12 @@ func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
 	_, err := s.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for _, e := range entries {
 			ttl, _ := store.Lifetime(e.TTL)
-			p.Set(ctx, s.prefix+"v:"+e.Key, append([]byte(mark), e.Value...), wholeMillis(ttl))
+			key, value := s.prefix+"v:"+e.Key, append([]byte(mark), e.Value...)
+			if e.Once {
+				p.SetNX(ctx, key, value, wholeMillis(ttl))
+			} else {
+				p.Set(ctx, key, value, wholeMillis(ttl))
+			}
 		}
 		return nil
 	})

@@ -127,6 +127,32 @@ func boardsBounded(t *testing.T, s store.Store) {
 	}
 }
 
+func hostileBoards(t *testing.T, s store.Store) {
+	names, texts := hostileNames()
+	for _, n := range names {
+		for _, v := range texts {
+			must(t, s.Post(ctx, n, store.Field{Name: n, Value: v, Until: time.Now().Add(time.Hour)}, false))
+			fields, err := s.Board(ctx, n)
+			must(t, err)
+			if len(fields) != 1 || fields[0].Name != n || !bytes.Equal(fields[0].Value, v) {
+				t.Errorf("board of %q = %v, want %q", n, fields, v)
+			}
+		}
+	}
+}
+
+func separateBoards(t *testing.T, s store.Store) {
+	must(t, s.Set(ctx, store.Entry{Key: "k", Value: []byte("v"), TTL: time.Hour}))
+	must(t, s.Post(ctx, "k", store.Field{Name: "f", Until: time.Now().Add(time.Hour)}, true))
+	if string(get(t, s, "k")) != "v" {
+		t.Error("a board disturbs a value of the same name")
+	}
+	must(t, s.Delete(ctx, "k"))
+	if fields := Fields(t, s, "k"); len(fields) != 1 {
+		t.Errorf("Delete removed a board: %v", fields)
+	}
+}
+
 func tail(t *testing.T, s store.Store, n int) string {
 	t.Helper()
 	got, err := s.Tail(ctx, "log", n)

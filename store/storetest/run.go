@@ -14,20 +14,34 @@ import (
 // Run checks that a store keeps the contract of store.Store. Each test opens a
 // store of its own, which must be empty; Run closes it.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
-	tests := []struct {
-		name string
-		fn   func(t *testing.T, s store.Store)
-	}{
-		{"values", values}, {"many values at once", manyValues}, {"values expire", valuesExpire},
+	RunWithoutBoards(t, open)
+	run(t, open, []test{
+		{"boards", boards}, {"board max", boardMax}, {"board max is atomic", boardMaxConcurrent},
+		{"boards expire", boardsExpire}, {"boards are bounded", boardsBounded},
+		{"hostile boards", hostileBoards}, {"separate names of boards", separateBoards},
+	})
+}
+
+// RunWithoutBoards is Run for a store that has no boards now.
+func RunWithoutBoards(t *testing.T, open func(t *testing.T) store.Store) {
+	run(t, open, []test{
+		{"values", values}, {"many values at once", manyValues}, {"values that stay", valuesOnce}, {"values expire", valuesExpire},
 		{"hostile names and values", hostile}, {"separate names", separateNames},
 		{"charges", charges}, {"sliding windows", slidingWindows}, {"calendar windows", calendarWindows}, {"charges are given back", givenBack}, {"least amounts", leastAmounts},
 		{"holders", holders}, {"holders end", holdersEnd}, {"charges are atomic", chargesConcurrent},
 		{"rings", rings}, {"rings expire", ringsExpire}, {"rings are atomic", ringsConcurrent},
-		{"boards", boards}, {"board max", boardMax}, {"board max is atomic", boardMaxConcurrent},
-		{"boards expire", boardsExpire}, {"boards are bounded", boardsBounded},
 		{"logs", logs}, {"log answers are bounded", logsBounded}, {"logs are atomic", logsConcurrent},
 		{"bounds", bounds}, {"ended contexts", endedContexts}, {"closed", closed},
-	}
+	})
+}
+
+// test is one of Run's.
+type test struct {
+	name string
+	fn   func(t *testing.T, s store.Store)
+}
+
+func run(t *testing.T, open func(t *testing.T) store.Store, tests []test) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := open(t)

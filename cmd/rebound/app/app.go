@@ -140,7 +140,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.recorder = recording.New(cfg.Recording, a.store, a.hub.LoseRecording)
 	a.planner = a.newPlanner(cfg)
 	a.sessions.Stopped = func(o recovery.OpenSession) { a.webhook.TellStopped(o) }
-	a.hub.SetSink(func(event []byte) { a.mirror.Append(eventLog, event, eventLogSize) })
+	a.hub.SetSink(func(event []byte) { _ = a.store.Append(context.Background(), eventLog, event, eventLogSize) }) // an error is that of a store that closes
 	a.hub.SetLog(func(ctx context.Context, n int) ([][]byte, error) { return a.store.Tail(ctx, eventLog, n) }, a.shared != nil)
 	a.hub.SetOpen(a.health.Open)
 	var err error
