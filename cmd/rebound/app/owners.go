@@ -33,8 +33,8 @@ type owned struct {
 
 // Claim implements proxy.Owners.
 //
-// An id belongs to whom had it first, whatever a server answers others with: nobody can name an
-// id before its owner's answer has told it, so looking before writing is enough.
+// An id belongs to whom had it first, whatever a server answers others with, also where the claim reaches the
+// other replicas late: what is copied then leaves an owner that is there already.
 func (o owners) Claim(ctx context.Context, m proxy.Ownership, ids ...string) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
@@ -49,7 +49,7 @@ func (o owners) Claim(ctx context.Context, m proxy.Ownership, ids ...string) {
 	var entries []store.Entry
 	for i, id := range ids {
 		if had[i].Owner == "" || had[i].Owner == m.Owner {
-			entries = append(entries, store.Entry{Key: o.key(id), Value: value, TTL: ownedFor})
+			entries = append(entries, store.Entry{Key: o.key(id), Value: value, TTL: ownedFor, Once: had[i].Owner == ""})
 		}
 	}
 	if len(entries) > 0 {
