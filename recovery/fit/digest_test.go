@@ -66,7 +66,7 @@ func TestDigestSticky(t *testing.T) {
 					seen := fit.NewWindows()
 					var fitters []*fit.Fitter
 					for range 2 {
-						f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter(), Store: st, Windows: seen})
+						f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter(), Store: fit.Replica(t, st), Windows: seen})
 						defer f.Close(context.Background())
 						fitters = append(fitters, f)
 					}

@@ -33,9 +33,8 @@ type draft struct {
 	quoted  bool // the refusal said no more than the request itself says: nothing is learned from it
 	guessed int  // the prompt that fits, where it did not say how large the window is
 	scale   ratio
-	next    *session        // the session with the edits made now, nil without any
-	later   bool            // these are kept once the upstream has answered
-	saved   <-chan struct{} // closed once they are in the store, nil where nothing is to be waited for
+	next    *session // the session with the edits made now, nil without any
+	later   bool     // these are kept once the upstream has answered
 }
 
 // sent is the history as it goes upstream.

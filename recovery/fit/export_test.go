@@ -2,10 +2,24 @@ package fit
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
 )
+
+// Replica is a replica's store before one that several share.
+func Replica(t testing.TB, server store.Store) *store.Shared {
+	s := store.NewShared(outlives{server}, newShelf(), store.SharedConfig{}, nil)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// outlives is a server that others go on using.
+type outlives struct{ store.Store }
+
+func (outlives) Close() error { return nil }
 
 // Prepared is what goes upstream in the first attempt in place of the client's
 // bytes, nil for those.
@@ -45,10 +59,18 @@ func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usa
 // Flush waits until what was settled is stored.
 func (f *Fitter) Flush() bool {
 	done := make(chan struct{})
-	if !f.memory.later(func(context.Context) { close(done) }) {
+	if !f.memory.later(func() { close(done) }) {
 		return false
 	}
 	<-done
+	if s := f.memory.store; s != nil {
+		var keys []string
+		f.memory.sessions.Each(func(id string, _ *held) bool {
+			keys = append(keys, editsKey(id), reportKey(id))
+			return true
+		})
+		s.Flush(context.Background(), keys...)
+	}
 	return true
 }
 

@@ -32,7 +32,7 @@ func replayed(t *testing.T, c *conversation, window int, every int, replicas int
 	windows := fit.NewWindows()
 	var fitters []*fit.Fitter
 	for range replicas {
-		f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter(), Store: st, Windows: windows})
+		f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter(), Store: fit.Replica(t, st), Windows: windows})
 		t.Cleanup(func() { _ = f.Close(context.Background()) })
 		fitters = append(fitters, f)
 	}

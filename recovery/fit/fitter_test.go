@@ -14,8 +14,9 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// shelf is a store whose behaviour a test sets.
+// shelf is the values of a server's store, whose behaviour a test sets.
 type shelf struct {
+	store.Store
 	mu    sync.Mutex
 	m     map[string][]byte
 	err   error
@@ -76,6 +77,9 @@ func (s *shelf) Set(ctx context.Context, entries ...store.Entry) error {
 	return nil
 }
 
+func (s *shelf) Ping(ctx context.Context) error { return s.wait(ctx) }
+func (s *shelf) Close() error                   { return nil }
+
 type answers func(recovery.Prompt) (string, error)
 
 func (a answers) Complete(_ context.Context, p recovery.Prompt) (string, recovery.Usage, error) {
@@ -113,11 +117,11 @@ func talk(turns int) *script {
 	return s
 }
 
-func fitter(t testing.TB, cfg Config, s Values) *Fitter {
+func fitter(t testing.TB, cfg Config, s *shelf) *Fitter {
 	t.Helper()
-	p := Parts{Meter: offline(), Store: s}
-	if s, ok := s.(*shelf); ok {
-		p.Windows = s.windows
+	p := Parts{Meter: offline()}
+	if s != nil {
+		p.Store, p.Windows = Replica(t, s), s.windows
 	}
 	f := New(cfg, p)
 	t.Cleanup(func() {
@@ -294,7 +298,7 @@ func TestSticks(t *testing.T) {
 func TestStoreIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newShelf()
-		f := New(Defaults(), Parts{Meter: offline(), Store: disk})
+		f := New(Defaults(), Parts{Meter: offline(), Store: Replica(t, disk)})
 		b := talk(60).body(t)
 		x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 		if out == nil {
@@ -442,14 +446,14 @@ func TestMemoryIsBounded(t *testing.T) {
 	m := newMemory(nil, 0, func() time.Duration { return time.Hour })
 	defer func() { _ = m.close(context.Background()) }()
 	for i := range 3 * maxSessions {
-		m.hold(strings.Repeat("s", i%7)+time.Unix(int64(i), 0).String(), sampleSession(), true)
+		m.hold(strings.Repeat("s", i%7)+time.Unix(int64(i), 0).String(), sampleSession())
 	}
 	if n := m.sessions.Len(); n > maxSessions || n < maxSessions/2 {
 		t.Errorf("%d sessions are held", n)
 	}
 	big := &session{edits: edits{Recipes: make([]recipe, maxHeld/24/5)}}
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
-		m.hold(id, big, true)
+		m.hold(id, big)
 	}
 	if n := m.sessions.Len(); n != 4 {
 		t.Errorf("%d sessions of a fifth of the room are held", n)

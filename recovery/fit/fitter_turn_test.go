@@ -35,7 +35,7 @@ func TestManyResults(t *testing.T) {
 		calls.String()+`]}`+results.String()+`],"tools":[{"type":"function","function":{"name":"read_file","parameters":{"type":"object"}}}]}`))
 	for _, c := range []*conversation{chat, chat.converted()} {
 		for _, silent := range []bool{false, true} {
-			f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter(), Store: memory.New(memory.Config{}), Windows: fit.NewWindows()})
+			f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter(), Store: fit.Replica(t, memory.New(memory.Config{})), Windows: fit.NewWindows()})
 			r := &replayer{provider: newProvider(32_000), session: "s", ledger: c.ledger, fitter: f}
 			r.provider.silent = silent
 			r.send(t, c.body(t, len(c.Messages)))

@@ -12,7 +12,7 @@ import (
 
 // remember keeps new edits before the attempt that carries them has an answer:
 // the client's next request may go to another replica as soon as it has that.
-// The store is written beside the attempt. That the upstream has refused the
+// The store copies them beside the attempt. That the upstream has refused the
 // request for its length, or answered the session before, shows that it accepts
 // the credential; where neither has happened yet, the answer is waited for. If the client's own bytes are answered instead, Settle takes
 // the edits back.
@@ -29,8 +29,7 @@ func (d *draft) remember() {
 		next.Window, next.Target = uint32(min(d.learned, maxWindow)), targetHash(d.target)
 	}
 	d.next, d.later = &next, false
-	f.memory.hold(x.Session, d.next, true)
-	d.saved = f.memory.save(x.Session)
+	f.memory.hold(x.Session, d.next)
 }
 
 // Commit implements recovery.Fitting.
@@ -45,13 +44,10 @@ func (d *draft) Commit(ctx context.Context) {
 	if f.memory.store == nil {
 		return
 	}
-	if d.saved != nil {
-		ctx, cancel := context.WithTimeout(ctx, f.memory.time-d.used)
+	if d.next != nil {
+		ctx, cancel := context.WithTimeout(ctx, min(f.memory.time*2/5, f.memory.time-d.used)) // 20 ms, unless the store may take more
 		defer cancel()
-		select {
-		case <-d.saved:
-		case <-ctx.Done():
-		}
+		f.memory.store.Flush(ctx, editsKey(x.Session))
 	}
 	n := answersIn(x.Body)
 	here, kept := f.memory.turns.follows(x.Session, n)
@@ -90,7 +86,7 @@ func (d *draft) Learn(c *recovery.Choice, u recovery.Usage) {
 	x.Retain()
 	id, request, target, model := x.Session, x.ID, c.Target, c.Model
 	window := f.window(c, next)
-	f.memory.later(func(ctx context.Context) { f.learn(ctx, id, request, target, model, window, sent, next, u) })
+	f.memory.later(func() { f.learn(id, request, target, model, window, sent, next, u) })
 }
 
 // retract takes the edits back that were made for an exchange, unless there are
@@ -108,7 +104,7 @@ func (d *draft) retract() {
 		s.Recipes, s.Sealed, s.Scale = d.session.Recipes, d.session.Sealed, d.session.Scale
 	}
 	d.next = nil
-	f.memory.hold(x.Session, &s, true)
+	f.memory.hold(x.Session, &s)
 }
 
 // measured lowers a window that was guessed from counts of ours, where the first report of
@@ -123,7 +119,7 @@ func (d *draft) measured(model string, reported int) {
 	s.Gen++
 	s.Window = uint32(max(0, int(s.Window)+ratio{reported, counted}.of(d.guessed)-d.guessed))
 	d.next = &s
-	f.memory.hold(x.Session, &s, true)
+	f.memory.hold(x.Session, &s)
 }
 
 // plainly reports whether the reported prompt is the original rather than what
@@ -137,7 +133,7 @@ func (d *draft) plainly(sent *transcript.Body, model string, reported int) bool 
 // learn anchors the session on a report and stores it, where it may soon matter
 // to another replica: for a session with edits, or at half of the window. known
 // is the session where it is not held any more. It runs off the request's path.
-func (f *Fitter) learn(ctx context.Context, id, request string, t recovery.Target, model string, window int, sent *transcript.Body, known *session,
+func (f *Fitter) learn(id, request string, t recovery.Target, model string, window int, sent *transcript.Body, known *session,
 	u recovery.Usage) {
 	if now := f.memory.local(id); now != nil {
 		known = now
@@ -146,8 +142,5 @@ func (f *Fitter) learn(ctx context.Context, id, request string, t recovery.Targe
 	if short && f.parts.Truncated != nil {
 		f.parts.Truncated(request, id, t, f.parts.Meter.Measure(sent, model).Total, count.Prompt(u))
 	}
-	f.memory.report(id, known, report{short, anchor})
-	ctx, cancel := context.WithTimeout(ctx, f.memory.time)
-	defer cancel()
-	f.memory.write(ctx, id, known.edited() || short || window > 0 && 2*count.Prompt(u) >= window)
+	f.memory.report(id, known, report{short, anchor}, known.edited() || short || window > 0 && 2*count.Prompt(u) >= window)
 }

@@ -8,10 +8,13 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Values is the store as this package needs it.
+// Values is the store as this package needs it. What a session is, this package holds; the store copies it behind.
 type Values interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
-	Set(ctx context.Context, entries ...store.Entry) error
+	// Behind says that a value has changed: current is called when it is copied for the other replicas.
+	Behind(key string, current func() (store.Entry, bool))
+	// Flush waits until values are copied, for no longer than ctx.
+	Flush(ctx context.Context, keys ...string)
 }
 
 // The bounds of what is held in the process.
@@ -21,12 +24,11 @@ const (
 	maxQueue    = 128
 )
 
-// memory remembers sessions: in the store, and the recent ones in the process,
-// for when the store is away or behind, and for the requests that the process
-// serves one after the other. Safe for concurrent use.
+// memory holds sessions: it owns those of this process, and knows from the store what other replicas have made of
+// them. Safe for concurrent use.
 type memory struct {
 	store Values        // nil where there is none that others share
-	time  time.Duration // that one request may spend with the store
+	time  time.Duration // that one request may wait for what the store says
 	ttl   func() time.Duration
 	turns turns
 
@@ -34,10 +36,8 @@ type memory struct {
 	sessions *store.Cache[string, *held]
 	tired    *store.Cache[string, time.Time] // sessions whose summariser failed, and until when it rests
 
-	queue chan func(context.Context)
-	ctx   context.Context // of everything off a request's path
-	stop  context.CancelFunc
-	work  sync.WaitGroup // the queue and what is being saved
+	queue chan func()
+	work  sync.WaitGroup // the queue
 	once  sync.Once
 	shut  bool // no more jobs
 }
@@ -46,19 +46,17 @@ type memory struct {
 type held struct {
 	value *session
 	until time.Time
-	dirty bool // its edits are not in the store yet
-	ahead bool // neither is its report
+	ahead bool // its report is not for the store
 }
 
-// newMemory starts the goroutine that writes; close ends it.
+// newMemory starts the goroutine that works off the path of requests; close ends it.
 func newMemory(s Values, within time.Duration, ttl func() time.Duration) *memory {
 	m := &memory{store: s, time: within, ttl: ttl, sessions: store.NewCache[string, *held](maxHeld), tired: store.NewCache[string, time.Time](maxSessions),
 		turns: turns{store.NewCache[string, served](maxTurns)},
-		queue: make(chan func(context.Context), maxQueue)}
-	m.ctx, m.stop = context.WithCancel(context.Background())
+		queue: make(chan func(), maxQueue)}
 	m.work.Go(func() {
 		for job := range m.queue {
-			job(m.ctx)
+			job()
 		}
 	})
 	return m
@@ -68,10 +66,11 @@ func newMemory(s Values, within time.Duration, ttl func() time.Duration) *memory
 func editsKey(id string) string  { return "fit/" + id }
 func reportKey(id string) string { return "fit/" + id + "/report" }
 
-// get is what is known of a session; nil if nothing is. It asks the store, for
-// as long as there is time, and holds what it finds.
+// get is what is known of a session; nil if nothing is. It asks the store, for as long as there is time, and holds what
+// it finds: what another replica has made, and what was made here and is not copied yet.
 func (m *memory) get(ctx context.Context, id string, within time.Duration) *session {
-	local, dirty, ahead := m.held(id)
+	before := m.held(id)
+	local := before.value
 	if m.store == nil || within <= 0 {
 		return local
 	}
@@ -81,142 +80,106 @@ func (m *memory) get(ctx context.Context, id string, within time.Duration) *sess
 	if err != nil || len(values) != 2 {
 		return local
 	}
-	s := &session{}
-	edits, err := decodeSession(values[0])
-	known := err == nil
-	switch {
-	case known && !(local != nil && dirty && edits.Gen <= local.Gen): // else what others may have written is older
-		s = edits
-	case local != nil:
-		*s, known = *local, true
+	s := session{}
+	if local != nil {
+		s = *local
 	}
-	if last, err := decodeReport(values[1]); err == nil && !(local != nil && ahead) {
-		s.report, known = last, true
-	} else if local != nil {
-		s.report = local.report
+	edits, errEdits := decodeSession(values[0])
+	if errEdits == nil {
+		s.edits = edits.edits
 	}
-	if !known {
+	last, errReport := decodeReport(values[1])
+	if errReport == nil && !before.ahead {
+		s.report = last
+	}
+	if local == nil && errEdits != nil && errReport != nil {
 		return nil
 	}
-	m.hold(id, s, false)
-	return s
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h, ok := m.sessions.Get(id); ok && h.value != local {
+		return h.value // made here meanwhile
+	}
+	m.put(id, &s, before.ahead)
+	return &s
 }
 
-// held is what the process knows of a session, and what of it the store does
-// not have yet.
-func (m *memory) held(id string) (s *session, dirty, ahead bool) {
+// held is what the process knows of a session; the zero value if nothing.
+func (m *memory) held(id string) held {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h, ok := m.sessions.Get(id)
 	if !ok {
-		return nil, false, false
+		return held{}
 	}
 	if time.Now().After(h.until) {
 		m.sessions.Delete(id)
-		return nil, false, false
+		return held{}
 	}
-	return h.value, h.dirty, h.ahead
+	return *h
 }
 
-// local is what the process knows of a session.
-func (m *memory) local(id string) *session {
-	s, _, _ := m.held(id)
-	return s
-}
+// local is what the process knows of a session, nil if nothing.
+func (m *memory) local(id string) *session { return m.held(id).value }
 
-// hold keeps a session in the process. dirty says that its edits are new.
-func (m *memory) hold(id string, s *session, dirty bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.put(id, s, dirty, false)
-}
-
-// put is hold, and says whether the report is new. The lock is held.
-func (m *memory) put(id string, s *session, dirty, ahead bool) {
-	h := &held{value: s, dirty: dirty, ahead: ahead, until: time.Now().Add(m.ttl())}
+// put holds a session. The lock is held.
+func (m *memory) put(id string, s *session, ahead bool) {
 	size := 512 + len(id) + 24*len(s.Recipes)
 	for _, box := range s.Sealed {
 		size += 128 + len(box.Box) + 8*len(box.Kept)
 	}
-	if was, ok := m.sessions.Get(id); ok {
-		if was.dirty && was.value.Gen > s.Gen {
-			return // made here meanwhile
-		}
-		h.dirty = h.dirty || was.dirty && was.value.Gen == s.Gen
-		h.ahead = h.ahead || was.ahead
-	}
-	m.sessions.Put(id, h, max(size, maxHeld/maxSessions))
+	m.sessions.Put(id, &held{s, time.Now().Add(m.ttl()), ahead}, max(size, maxHeld/maxSessions))
 }
 
-// report adds a report to what is held of a session; known is the session if
-// nothing is.
-func (m *memory) report(id string, known *session, r report) {
+// hold keeps a session with new edits, which are copied to the store, unless even newer ones were made meanwhile.
+func (m *memory) hold(id string, s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if h, ok := m.sessions.Get(id); ok {
-		h.value, h.ahead, h.until = &session{h.value.edits, r}, true, time.Now().Add(m.ttl())
+	h, ok := m.sessions.Get(id)
+	if ok && h.value.Gen > s.Gen {
 		return
 	}
-	m.put(id, &session{known.edits, r}, false, true)
+	s.Written = uint64(time.Now().Unix())
+	m.put(id, s, ok && h.ahead)
+	m.share(editsKey(id), func() []byte { return m.local(id).stored() })
 }
 
-// save stores the edits of a session that is held, as they are when it comes to
-// it, so that the last ones held are the last ones stored. The result is closed
-// when that is done, or its time is over; nil where there is nothing to wait for.
-func (m *memory) save(id string) <-chan struct{} {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.store == nil || m.shut {
-		return nil
+// share has the store copy a value as it is then; nil is none.
+func (m *memory) share(key string, value func() []byte) {
+	if m.store == nil {
+		return
 	}
-	done := make(chan struct{})
-	ctx, cancel := context.WithTimeout(m.ctx, m.time)
-	m.work.Go(func() {
-		defer close(done)
-		defer cancel()
-		m.write(ctx, id, false)
+	m.store.Behind(key, func() (store.Entry, bool) {
+		e := store.Entry{Key: key, Value: value(), TTL: m.ttl()}
+		return e, e.Value != nil
 	})
-	return done
 }
 
 // refresh is the share of a lifetime after which edits are stored anew although
 // they are the same: a session is remembered from its last request on.
 const refresh = 8
 
-// write stores what the store does not have of a session: its edits and, with
-// report, what was reported last. It takes as long as ctx allows.
-func (m *memory) write(ctx context.Context, id string, report bool) {
-	s, dirty, ahead := m.held(id)
-	if m.store == nil || s == nil {
-		return
-	}
-	now := uint64(time.Now().Unix())
-	stored := s.edits
-	var entries []store.Entry
-	if dirty || s.edited() && now > s.Written+uint64(m.ttl()/time.Second)/refresh {
-		stored.Written = now
-		entries = append(entries, store.Entry{Key: editsKey(id), Value: stored.encode(), TTL: m.ttl()})
-	}
-	if report && ahead {
-		entries = append(entries, store.Entry{Key: reportKey(id), Value: s.report.encode(), TTL: m.ttl()})
-	}
-	if len(entries) == 0 || m.store.Set(ctx, entries...) != nil {
-		return // a store that is away has said so itself; the process remembers
-	}
+// report adds a report to what is held of a session; known is the session if nothing is. If others may soon need it,
+// the store gets it, too.
+func (m *memory) report(id string, known *session, r report, needed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h, ok := m.sessions.Get(id)
-	if !ok || h.value.Gen != s.Gen {
-		return
+	if h, ok := m.sessions.Get(id); ok {
+		known = h.value
 	}
-	h.ahead = h.ahead && !(report && h.value == s)
-	kept := *h.value
-	kept.Written = stored.Written
-	h.value, h.dirty = &kept, false
+	next := &session{known.edits, r}
+	if now := uint64(time.Now().Unix()); next.edited() && now > next.Written+uint64(m.ttl()/time.Second)/refresh {
+		next.Written = now
+		m.share(editsKey(id), func() []byte { return m.local(id).stored() })
+	}
+	m.put(id, next, !needed)
+	if needed {
+		m.share(reportKey(id), func() []byte { return m.local(id).reported() })
+	}
 }
 
 // later runs a job off the request's path; false when there is too much to do.
-func (m *memory) later(job func(context.Context)) bool {
+func (m *memory) later(job func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.shut {
@@ -245,10 +208,8 @@ func (m *memory) close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		m.stop()
 		return nil
 	case <-ctx.Done():
-		m.stop()
 		<-done
 		return ctx.Err()
 	}

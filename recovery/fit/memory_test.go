@@ -159,7 +159,7 @@ func TestRetract(t *testing.T) {
 func TestStoreTimeInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newShelf()
-		f := New(Defaults(), Parts{Meter: offline(), Store: disk})
+		f := New(Defaults(), Parts{Meter: offline(), Store: Replica(t, disk)})
 		defer f.Close(context.Background())
 		b := talk(60).body(t)
 		run := func(name string, delay, attempt, most time.Duration) {
@@ -187,7 +187,7 @@ func TestKeptAlive(t *testing.T) {
 		cfg := Defaults()
 		cfg.TTL = 8 * time.Hour
 		disk := newShelf()
-		f := New(cfg, Parts{Meter: offline(), Store: disk})
+		f := New(cfg, Parts{Meter: offline(), Store: Replica(t, disk)})
 		defer f.Close(context.Background())
 		b := talk(60).body(t)
 		x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })

@@ -113,6 +113,22 @@ func decodeSession(b []byte) (*session, error) {
 	return &session{edits: c.edits}, nil
 }
 
+// stored is the value of what is held of a session's edits; nil if nothing is.
+func (s *session) stored() []byte {
+	if s == nil {
+		return nil
+	}
+	return s.edits.encode()
+}
+
+// reported is the same for its report.
+func (s *session) reported() []byte {
+	if s == nil {
+		return nil
+	}
+	return s.report.encode()
+}
+
 // encode is the value of the report for the store.
 func (r report) encode() []byte {
 	b, err := json.Marshal(storedReport{codeVersion, r})
