@@ -82,7 +82,7 @@ func expression(s string) bool {
 
 func newPhrase(s string) (phrase, error) {
 	if expression(s) {
-		return nil, errors.New("is a regular expression: that goes under patterns; here are words, with … for a gap")
+		return nil, errors.New("is a regular expression: move it to patterns; a wording has plain words, with … for a gap")
 	}
 	var p phrase
 	for piece := range strings.SplitSeq(strings.ReplaceAll(s, "...", "…"), "…") {

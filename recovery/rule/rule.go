@@ -91,11 +91,10 @@ type Surroundings interface {
 	Near(at int, matches func(text string) bool) bool
 }
 
-// Vocabulary is what rules may conclude and what facts they may ask for. A nil
-// list permits any.
+// Vocabulary limits the classes and facts that rules may use. A nil list permits any.
 type Vocabulary struct {
 	Classes, Facts []string
-	TextOnly       bool // what is matched has neither a status nor codes
+	TextOnly       bool // the texts have neither a status nor codes
 }
 
 // List is a compiled set. After Index it is immutable and safe for concurrent use.
@@ -202,11 +201,11 @@ func (c *compiler) rule(r Rule, at string) compiled {
 		count int
 	}{{"status", len(r.Status)}, {"not_status", len(r.NotStatus)}, {"codes", len(r.Codes)}, {"not_codes", len(r.NotCodes)}} {
 		if c.vocabulary.TextOnly && l.count > 0 {
-			c.fail(at+"."+l.key, "what these rules read is lines of text, without a status and codes: use any or patterns")
+			c.fail(at+"."+l.key, "these rules match lines of text, which have no status and no codes: use any or patterns")
 		}
 	}
 	if len(r.Status)+len(r.Codes)+len(r.Any)+len(r.Patterns)+len(r.When) == 0 {
-		c.fail(at, "needs one of status, codes, any, patterns and when: otherwise it decides everything")
+		c.fail(at, "needs one of status, codes, any, patterns and when; otherwise it matches every text")
 	}
 	if len(r.Examples) == 0 {
 		c.fail(at+".examples", "needs a text that the rule decides")

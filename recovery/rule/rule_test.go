@@ -101,7 +101,7 @@ func TestMistakes(t *testing.T) {
 		`rules[0].status[1]: must be a status`:    with(func(r *rule.Rule) { r.Status = []string{"429", "42x"} }),
 		`rules[0].codes[0]: has neither a letter`: with(func(r *rule.Rule) { r.Codes = []string{"*"} }),
 		`rules[0].any[0]: there are no words`:     with(func(r *rule.Rule) { r.Any = []string{"$none"} }),
-		`rules[0].any[0]: is a regular expression: that goes under patterns; here are words, with … for a gap`: with(func(r *rule.Rule) { r.Any = []string{`^bash: \S+: not found`} }),
+		`rules[0].any[0]: is a regular expression: move it to patterns; a wording has plain words, with … for a gap`: with(func(r *rule.Rule) { r.Any = []string{`^bash: \S+: not found`} }),
 		`rules[0].not[0]: a { has no }`:        with(func(r *rule.Rule) { r.Not = []string{"{a,b"} }),
 		`rules[0].any[0]: is empty`:            with(func(r *rule.Rule) { r.Any = []string{"a… "} }),
 		`rules[0].any[0]: stands for too many`: with(func(r *rule.Rule) { r.Any = []string{strings.Repeat("{a,b,c,d}", 9)} }),
@@ -115,7 +115,7 @@ func TestMistakes(t *testing.T) {
 	}
 	status := with(func(r *rule.Rule) { r.Status = []string{"429"} })
 	if _, err := rule.Compile(rule.Set{Rules: []rule.Rule{status}}, rule.Vocabulary{TextOnly: true}); err == nil ||
-		!strings.HasPrefix(err.Error(), "rules[0].status: what these rules read is lines of text") {
+		!strings.HasPrefix(err.Error(), "rules[0].status: these rules match lines of text") {
 		t.Errorf("a status where there is only text: %v", err)
 	}
 	if _, err := rule.Compile(rule.Set{Rules: []rule.Rule{ok, ok}}, rule.Vocabulary{}); err == nil ||
