@@ -19,7 +19,7 @@ type Set struct {
 
 	mu       sync.Mutex
 	targets  map[recovery.Target]*target // by upstream and model
-	keys     map[recovery.Target]*ramp   // with the key; only those that cooled down lately
+	keys     map[recovery.Target]*ramp   // with the key; only keys with a recent cool-down
 	refusals map[recovery.Target]*refusal
 	recent   [2]seen // the two clients that were seen last
 	failing  series  // failures in a row, over all targets

@@ -41,7 +41,7 @@ func (w *Switches) Set(s recovery.Switch) error {
 	s.Since = time.Now().UTC()
 	raw, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("switching: %w", err)
+		return fmt.Errorf("encoding switch: %w", err)
 	}
 	w.Board.Post(BoardSwitches, store.Field{Name: s.Of + ":" + s.Name, Value: raw, Until: s.Since.Add(switchedFor)}, false)
 	return nil
