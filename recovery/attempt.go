@@ -10,7 +10,7 @@ import (
 
 var (
 	errSuperseded = errors.New("another attempt answered first")
-	errBroke      = errors.New("a defect of the gateway")
+	errBroke      = errors.New("internal error of the gateway")
 	errDeadline   = fmt.Errorf("before an answer began: %w", context.DeadlineExceeded)
 )
 

@@ -123,7 +123,7 @@ func (r *run) unedited(c *Choice, a Action) ([]byte, bool, error) {
 	return body, b != r.x.Body, err
 }
 
-var errBare = errors.New("what this attempt asks of the model cannot be added")
+var errBare = errors.New("the edits of this attempt cannot be made")
 
 // changes reports whether one more edit would change a candidate's request.
 func (r *run) changes(candidate int, ed Edit) bool {

@@ -30,8 +30,7 @@ const (
 	Unknown               Class = "unknown"                 // a failure that no rule recognises
 )
 
-// Retryable reports whether the same request may succeed later, or when the model is asked
-// again.
+// Retryable reports whether the same request may succeed later, or with another answer of the model.
 func (c Class) Retryable() bool {
 	switch c {
 	case RateLimit, Overloaded, ServerError, Timeout, StreamCut, EmptyResponse, ModelOutputInvalid:
@@ -40,7 +39,7 @@ func (c Class) Retryable() bool {
 	return false
 }
 
-// Scope says what a failure concerns, and so whether an attempt elsewhere can help.
+// Scope is what a failure concerns. It decides whether another key or target can help.
 type Scope uint8
 
 // The scopes of failures.
@@ -51,7 +50,7 @@ const (
 	ScopeClient                  // the client: nothing helps
 )
 
-// Spec says what a class means for recovery: one row of the table. Specs are immutable and shared.
+// Spec defines the recovery of a class: one row of package classify's table. Specs are immutable and shared.
 type Spec struct {
 	Class   Class
 	Meaning string // one sentence for operators

@@ -26,7 +26,7 @@ func ParseMode(s string) (m Mode, ok bool) {
 	return "", false
 }
 
-// Graceful says what a client gets for a request that cannot be recovered.
+// Graceful selects what a client gets for a request that cannot be recovered.
 type Graceful string
 
 // The ways to fail.
@@ -35,7 +35,7 @@ const (
 	GracefulError   Graceful = "error"   // the upstream's error
 )
 
-// Media says what happens to images and other attachments that a target refuses.
+// Media selects what happens to images and other attachments that a target refuses.
 type Media string
 
 // The ways to treat attachments.
@@ -85,7 +85,7 @@ type Config struct {
 }
 
 // CutInput returns ExtraInput for a request whose stream was cut: the client has the beginning of an answer, and each
-// continuation goes on where the last one stopped.
+// continuation begins where the last one stopped.
 func (c *Config) CutInput() int { return 2 * c.ExtraInput }
 
 // maxExtraInput is the largest ExtraInput.

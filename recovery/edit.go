@@ -185,7 +185,7 @@ func (c *Choice) lasting() (out []Edit) {
 	return out
 }
 
-// NestedLabel reports whether a field of parts, calls or tools carries nothing that was said or asked for. Only such
+// NestedLabel reports whether a field of parts, calls or tools carries no content of the conversation. Only such
 // fields are removed if a target refuses them.
 func NestedLabel(field string) bool {
 	switch field {
@@ -224,8 +224,8 @@ func SafeNames(names []string) map[string]string {
 	return out
 }
 
-// MessageLabel reports whether a field of messages carries nothing that was said: labels, and the reasoning of earlier
-// turns, which most servers ignore. Only such fields are removed if a target refuses them.
+// MessageLabel reports whether a field of messages carries no content of the conversation: labels, and the reasoning of
+// earlier turns, which most servers ignore. Only such fields are removed if a target refuses them.
 func MessageLabel(field string) bool {
 	switch field {
 	case "name", "refusal", "annotations", "audio",

@@ -5,8 +5,7 @@ import "time"
 // EventName is the stable name of a kind of event.
 type EventName string
 
-// The events of the failure path. The comment behind each is its line in
-// docs/observability.md.
+// The events of the failure path. The comment after each is its line in docs/observability.md.
 const (
 	EventRecoveryAttempt EventName = "error_recovery_attempt" // an attempt failed and another follows (with observed: would have followed)
 	EventRecoverySuccess EventName = "error_recovery_success" // a request with a failed attempt was answered

@@ -36,7 +36,8 @@ func (rc *racer) place() Target {
 	return t
 }
 
-// keep takes the place for an attempt; it returns false if the place is taken.
+// keep registers an attempt that is read to its end, under its key t from place. It returns false if the key is in use, or
+// if maxLosers attempts are being read.
 func (l *Losers) keep(t Target, cancel context.CancelCauseFunc) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +52,7 @@ func (l *Losers) keep(t Target, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-// release frees a place.
+// release removes the attempt with key t.
 func (l *Losers) release(t Target) {
 	l.mu.Lock()
 	delete(l.kept, t)
@@ -154,7 +155,7 @@ func (r *run) recordLoser(got arrival, dead bool, over <-chan time.Time) {
 		_, o.Several = r.Pace.Silence(rc.ticket.Target)
 	}
 	if o.Dead || o.Failure != nil && o.Failure.Signal.Status != 0 {
-		r.Pace.ResetSilence(rc.ticket.Target) // later attempts are judged anew
+		r.Pace.ResetSilence(rc.ticket.Target) // so that the next silent attempt counts as the first one
 	}
 	rc.cancel(nil)
 	o.At = time.Now()

@@ -52,7 +52,7 @@ const (
 type Verdict struct {
 	Judgement Judgement
 	Calls     []DraftCall // JudgeReplace: all calls of the answer, repaired or not
-	Text      *string     // JudgeReplace: the new content behind the part that was shown; nil for no change
+	Text      *string     // JudgeReplace: the new content after the part that was shown; nil for no change
 	Finish    Finish      // JudgeReplace: the new reason to end; FinishNone for no change
 	Repairs   []Repair    // what was repaired
 	Flaw      *Flaw       // JudgeAsk
@@ -94,7 +94,7 @@ type Flaw struct {
 // Mender checks complete answers against their request. It is pure, limited in time, and safe for concurrent use. It
 // keeps no string of a draft: these are valid only during the call.
 type Mender interface {
-	// Holds says which parts of an answer must be complete before the client gets any of them.
+	// Holds returns which parts of an answer must be complete before the client gets any of them.
 	Holds(req *transcript.Body) Hold
 	Mend(req *transcript.Body, d Draft) Verdict
 	// Watch returns a new watch for one answer, or nil if there is nothing to watch for. size is the number of bytes
@@ -111,7 +111,7 @@ type Lookout interface {
 	Free(text string) int
 }
 
-// Hold says which parts of an answer are held back until it is complete and judged.
+// Hold lists the parts of an answer that are held back until it is complete and judged.
 type Hold struct {
 	Calls bool
 	Text  bool

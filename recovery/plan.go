@@ -109,6 +109,6 @@ type Approval struct {
 
 // Errors of decisions about a plan.
 var (
-	ErrNoApproval = errors.New("no such plan waits")
-	ErrDecided    = errors.New("that plan was decided already")
+	ErrNoApproval = errors.New("no such plan waits for approval")
+	ErrDecided    = errors.New("that plan is already decided")
 )

@@ -118,7 +118,7 @@ const (
 // history, so that a client's retry and another replica compute the same.
 type Ladder struct {
 	Rung Rung
-	// Failure is the turn's failed result that the help is for, nil for a loop alone.
+	// Failure is the failed result of the turn that needs help; nil if there is only a loop.
 	Failure *ToolFailure
 	Same    int // number of turns with the same failure, this one included
 	Kind    int // number of recent turns with a failure of the same kind
