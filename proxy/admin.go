@@ -10,9 +10,8 @@ import (
 	"github.com/rebound-llm/rebound/proxy/admin"
 )
 
-// admin guards what shows the gateway's inside: an admin token, the cookie that a
-// browser got for one, or a peer on this machine that speaks to it directly. A
-// browser that another site has sent is refused in all cases.
+// admin guards /rebound/ and /metrics. It admits the admin token, the login cookie of a browser, or a
+// direct request from this machine. It always refuses a browser's request from another site.
 func (s *Server) admin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownPage(r) {
@@ -44,10 +43,9 @@ func (s *Server) admin(next http.Handler) http.Handler {
 	})
 }
 
-// direct reports whether a request comes from this machine, to a name of this
-// machine (which a page of another name cannot fake), and through no proxy. A
-// proxy is recognised by any header that one adds, whatever its value, and by
-// HTTP/1.0, which only proxies still speak (nginx, unless it is told otherwise).
+// direct reports whether a request comes from this machine, to a name of this machine (which a page of
+// another name cannot fake), and through no proxy. It detects a proxy by any header that proxies add,
+// whatever its value, and by HTTP/1.0, which only proxies still use (nginx by default).
 func direct(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() || !r.ProtoAtLeast(1, 1) {
@@ -61,8 +59,8 @@ func direct(r *http.Request) bool {
 	return loopbackName(hostOf(r.Host))
 }
 
-// addedByProxy reports whether a header may come from a proxy. Of the headers
-// that begin with X- those are known that programs and browsers send themselves.
+// addedByProxy reports whether a proxy may have added a header. Headers that begin with X- count,
+// except those that programs and browsers are known to send themselves.
 func addedByProxy(canonical string) bool {
 	switch canonical {
 	case "X-Prometheus-Scrape-Timeout-Seconds", "X-Requested-With", "X-Request-Id":
@@ -78,7 +76,7 @@ func addedByProxy(canonical string) bool {
 	return false
 }
 
-// hostOf is the name or address in a Host header, in lower case.
+// hostOf returns the name or address of a Host header, in lower case and without the port.
 func hostOf(host string) string {
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") && (host[0] == '[' || strings.Count(host, ":") == 1) {
 		host = host[:i]
@@ -99,8 +97,8 @@ func loopbackName(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// ownPage reports whether a request is from a program, from a person who typed
-// the address, or from a page of this very server.
+// ownPage reports whether a request is from a program, from an address that the user entered, or from
+// a page of this server.
 func ownPage(r *http.Request) bool {
 	for _, site := range r.Header["Sec-Fetch-Site"] {
 		if site != "same-origin" && site != "none" {

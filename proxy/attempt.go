@@ -19,10 +19,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// maxErrorBody bounds how much of an upstream's error is read.
+// maxErrorBody limits how much of an upstream's error body is read, in bytes.
 const maxErrorBody = 1 << 20
 
-// errorBodyPatience bounds how long an error's body may take.
+// errorBodyPatience limits how long reading an error body may take.
 const errorBodyPatience = 10 * time.Second
 
 // sender makes the attempts of one exchange.
@@ -30,22 +30,22 @@ type sender struct {
 	core   *Core
 	x      *recovery.Exchange
 	sink   *stream.Sink
-	header http.Header // the client's, forwardable
+	header http.Header // the client's forwardable headers
 	wire   *wire
 	who    client
 	query  string
-	narrow bool    // only known harmless headers and queries go upstream
+	narrow bool    // only headers and queries that are known to be harmless go upstream
 	first  *answer // memory for the answer to the first attempt; may be nil
 
-	ids struct { // of the upstreams' own, by attempt; several run at once
+	ids struct { // upstreams' request ids, by attempt; several attempts run at once
 		sync.Mutex
 		list []string
 	}
 
 	recording *recording.Recording // nil: nothing is recorded
 
-	encoded  []byte      // the request's body as it came, where it was compressed, and
-	asItCame http.Header // header with its coding
+	encoded  []byte      // the request's body as received, if it was compressed, and
+	asItCame http.Header // header with its Content-Encoding
 }
 
 var (
@@ -97,10 +97,9 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	return n, nil
 }
 
-// ask sends the request of an attempt and waits for the head of its response, whose
-// body is then read without its coding.
+// ask sends the request of an attempt, waits for the response head, and decompresses the body.
 func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *recovery.Failure) {
-	header, body := s.header, s.thoughtful(ctx, a)
+	header, body := s.header, s.withThoughts(ctx, a)
 	if s.encoded != nil && unedited(body, s.x.Body.Raw()) {
 		header, body = s.asItCame, s.encoded
 	}
@@ -137,7 +136,7 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 		f.Job = s.job(a, "")
 		return nil, f
 	}
-	s.named(a.Number, resp.Header)
+	s.noteRequestID(a.Number, resp.Header)
 	s.core.returnable(resp)
 	if err := upstream.Decode(resp); err != nil {
 		a.Cancel(nil)
@@ -147,19 +146,20 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 	return resp, nil
 }
 
-// noCredential is what an upstream would say without the key that could not be had.
+// noCredential is the error of an attempt whose upstream key could not be obtained, in the form of an
+// upstream's own.
 func noCredential() []byte {
 	return encode("The gateway's key for this provider could not be obtained.", "invalid_request_error", "", "invalid_api_key")
 }
 
-// requestIDs are the headers in which upstreams name a request, as their support asks for it.
+// requestIDs are the headers with an upstream's request id, which its support asks for.
 var requestIDs = [...]string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Amzn-Requestid", "X-Amz-Request-Id", "X-Generation-Id"}
 
-// longestID limits an upstream's id of a request, in bytes.
+// longestID limits an upstream's request id, in bytes.
 const longestID = 128
 
-// named notes how an upstream names an attempt.
-func (s *sender) named(attempt int, h http.Header) {
+// noteRequestID records the upstream's request id of an attempt.
+func (s *sender) noteRequestID(attempt int, h http.Header) {
 	for _, name := range requestIDs {
 		if id := first(h, name); id != "" && len(id) <= longestID {
 			s.ids.Lock()
@@ -173,8 +173,8 @@ func (s *sender) named(attempt int, h http.Header) {
 	}
 }
 
-// name is how an attempt's upstream names it; empty where nobody knows.
-func (s *sender) name(attempt int) string {
+// requestIDOf returns the upstream's request id of an attempt, or "" if unknown.
+func (s *sender) requestIDOf(attempt int) string {
 	s.ids.Lock()
 	defer s.ids.Unlock()
 	if attempt > len(s.ids.list) || attempt < 1 {
@@ -183,20 +183,20 @@ func (s *sender) name(attempt int) string {
 	return s.ids.list[attempt-1]
 }
 
-// mayFollow reports whether a redirect within the upstream leads to a path that this
-// client may use: a gateway key that is restricted keeps its list.
+// mayFollow reports whether a redirect within the upstream leads to a path that this client may use:
+// restricted gateway keys only get modelPaths.
 func (s *sender) mayFollow(path string) bool {
 	return !s.who.restricted() || slices.Contains(modelPaths, strings.TrimSuffix(path, "/"))
 }
 
-// open reads a response that is no refusal until its answer has begun: as it is, as a
-// stream, or whole. Of begun and broken one is nil.
+// open reads a successful response until its answer has begun: raw, as a stream, or whole. Exactly one
+// of begun and broken is nil.
 func (n *answer) open(ctx context.Context, o stream.Options) (begun stream.Deliverable, phase recovery.Phase, broken *stream.Broken) {
 	s, a, resp := n.s, &n.a, n.resp
 	if a.Plain {
 		s.core.hideEvents(resp)
-		if s.x.Body.State().Stored && s.core.remembers() {
-			s.core.claimed(ctx, s.core.owner(s.who), a.Target.Target, resp)
+		if s.x.Body.State().Stored && s.core.tracksOwners() {
+			s.core.recordOwner(ctx, s.core.owner(s.who), a.Target.Target, resp)
 		}
 		return stream.Raw(resp, o), recovery.PhaseBody, nil
 	}
@@ -215,7 +215,7 @@ func (n *answer) open(ctx context.Context, o stream.Options) (begun stream.Deliv
 		return nil, recovery.PhaseBody, broken
 	}
 	if s.x.Streaming && s.sink.Committed() && (a.Life == nil || !a.Life.Lost()) {
-		// The client was kept awake as a stream; a whole answer does not fit into one.
+		// The client already gets a stream of keep-alives, which a whole answer does not fit into.
 		whole.Discard()
 		return nil, recovery.PhaseBody, &stream.Broken{Err: stream.ErrEnded}
 	}
@@ -234,7 +234,7 @@ func resumeQuery(query string, j *recovery.Job) string {
 	return query
 }
 
-// job is what the server goes on with although this attempt failed, or may have kept; nil for nothing.
+// job returns the job that can be resumed or fetched after this attempt failed, or nil.
 func (s *sender) job(a recovery.Attempt, id string) *recovery.Job {
 	state := s.x.Body.State()
 	if state.Stored && !state.Job && a.Resume == nil && strings.HasPrefix(id, "resp_") && s.x.Streaming {
@@ -250,13 +250,13 @@ func (s *sender) job(a recovery.Attempt, id string) *recovery.Job {
 	return &recovery.Job{ID: id, Last: last, Nothing: !some}
 }
 
-// unedited reports whether a body is the client's own: not equal, but the same bytes.
+// unedited reports whether body is the client's own: the same memory, not only equal bytes.
 func unedited(body, own []byte) bool {
 	return len(body) == len(own) && len(own) > 0 && &body[0] == &own[0]
 }
 
-// streamed reports whether a successful response is read as events: its first bytes say so,
-// and where they do not, its label.
+// streamed reports whether a successful response is read as events: by its first bytes or, if they do
+// not show it, by its Content-Type.
 func (s *sender) streamed(h http.Header, form stream.Form) bool {
 	if form != stream.FormOther {
 		return form == stream.FormEvents
@@ -271,7 +271,7 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 	defer resp.Body.Close()
 	t := time.AfterFunc(errorBodyPatience, func() { cancel(context.DeadlineExceeded) })
 	defer t.Stop()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came of it is what there is
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is used as it is
 	body = s.core.hidden.Load().Bytes(body)
 	s.core.hidden.Load().Header(resp.Header)
 	if err := ctx.Err(); err != nil && len(body) == 0 && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
@@ -282,8 +282,8 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 	return f
 }
 
-// broken turns a response that was no answer into a failure, and what is left of one
-// that is complete but flawed into an answer.
+// broken turns a broken answer into a failure, and a complete but flawed one also into rest, an answer
+// for possible delivery later.
 func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Failure) {
 	s, phase, resp := n.s, n.phase, n.resp
 	b.Event = s.core.hidden.Load().Bytes(b.Event)
@@ -317,20 +317,20 @@ func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Fai
 	return &answer{Deliverable: b.Flawed, s: s, a: n.a, phase: phase, resp: resp, ctx: n.ctx}, f
 }
 
-// fault reports whether what a response has in place of an answer is an error.
+// fault reports whether a body in place of an answer is an error.
 func (s *sender) fault(resp *http.Response, body []byte) bool {
 	d := s.core.Classifier.Classify(recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Body: body, Now: time.Now()})
 	return d.Spec.Class != recovery.EmptyResponse && d.Spec.Class != recovery.StreamCut
 }
 
-// fail classifies evidence and adds what the client has of an answer.
+// fail classifies the evidence of a failed attempt and adds how much of the answer the client has.
 func (s *sender) fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
 	ev.Now, ev.Request = time.Now(), a.Body
-	return &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Upstream: s.name(a.Number),
+	return &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Upstream: s.requestIDOf(a.Number),
 		Break: recovery.Break{Released: s.sink.Released(), Sent: s.sink.Sent()}, Err: ev.Err}
 }
 
-// cause is why an attempt was ended, if somebody ended it, else its own error.
+// cause returns the cause of the context's cancellation, if it was cancelled, or else err.
 func cause(ctx context.Context, err error) error {
 	if c := context.Cause(ctx); c != nil && err != nil {
 		return c
@@ -338,7 +338,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// answer adds the gateway's headers and turns what breaks into failures.
+// answer adds the gateway's headers and turns broken answers into failures.
 type answer struct {
 	stream.Deliverable
 	s     *sender
@@ -356,7 +356,7 @@ var _ recovery.Answer = (*answer)(nil)
 // Deliver implements recovery.Answer.
 func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery.Failure) {
 	if _, whole := n.Deliverable.(*stream.Whole); whole && n.s.x.Streaming && n.s.sink.Committed() {
-		// It was held back until the client had to be kept awake as a stream.
+		// It was held back, and meanwhile the client got a stream of keep-alives.
 		n.Discard()
 		return n.broken(&stream.Broken{Err: stream.ErrEnded})
 	}
@@ -379,7 +379,7 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 	claimed := n.claim(ctx, append([]string{n.AnswerID()}, known...)...)
 	b := n.Deliverable.Deliver(ctx)
 	claimed()
-	n.claim(ctx, n.ItemIDs()[len(known):]...)() // those that came while it was read
+	n.claim(ctx, n.ItemIDs()[len(known):]...)() // those that came during delivery
 	n.ranAway()
 	if b == nil {
 		return nil, nil
@@ -392,7 +392,7 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 	return n.broken(b)
 }
 
-// Paused implements recovery.Answer. Only an answer that is read as it comes can pause.
+// Paused implements recovery.Answer. Only a streamed answer can pause.
 func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
 	a, ok := n.Deliverable.(*stream.Answer)
 	if !ok {
@@ -413,18 +413,20 @@ func (n *answer) LongestPause() time.Duration {
 	return 0
 }
 
-// costHeader says what a request has cost, with all its attempts, in the currency of the prices. Of a stream it is a trailer.
+// costHeader is the cost of a request with all its attempts, in the currency of the prices. A stream
+// has it as a trailer.
 const costHeader = "X-Rebound-Cost"
 
-// shownCost is an amount of money as a header has it: to a millionth.
+// shownCost formats an amount of money for a header, rounded to a millionth.
 func shownCost(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)
 }
 
-// fallbackHeader names the target that answers in place of the first.
+// fallbackHeader names the target that answers in place of the first choice.
 const fallbackHeader = "X-Rebound-Fallback"
 
-// fallback names t where it is of a later rank than the first and clients are to know that; else it is empty.
+// fallback returns the name of t if it is of a later rank than the first candidate and
+// fallback.visible is set, or else "".
 func (s *sender) fallback(t recovery.Target) string {
 	list := s.x.Candidates
 	if !s.core.Config.Fallback.Visible || len(list) < 2 {
@@ -437,16 +439,16 @@ func (s *sender) fallback(t recovery.Target) string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(t.Upstream + "/" + t.Model)
 }
 
-// gatewayHeaders is how many response headers the gateway has.
+// gatewayHeaders is the number of response headers that decorate sets at most.
 const gatewayHeaders = 4
 
-// decorate sets the gateway's response headers. values is the memory for what
-// they say, which is theirs from then on.
+// decorate sets the gateway's response headers. It stores their values in values, which the caller
+// must not reuse.
 func (s *sender) decorate(h http.Header, t recovery.Target, values []string) {
 	set := func(name, value string) {
 		n := len(values)
 		values = append(values, value)
-		h[name] = values[n : n+1 : n+1] // an append to it must not reach its neighbour
+		h[name] = values[n : n+1 : n+1] // limited capacity, so that an append cannot overwrite the next value
 	}
 	if s.x.Session != "" {
 		set("X-Rebound-Session", s.x.Session)
@@ -460,7 +462,7 @@ func (s *sender) decorate(h http.Header, t recovery.Target, values []string) {
 	}
 }
 
-// Charge implements recovery.Charger: what an attempt used that lost its race is its key's to pay.
+// Charge implements recovery.Charger: the gateway key also pays for attempts that lost a race.
 func (s *sender) Charge(t recovery.Target, u recovery.Usage) (spent float64) {
 	if most := s.mostUsed(u, 0); u.Input > most.Input || u.Output > most.Output {
 		u = recovery.Usage{Input: estimate(s.x.Body.Raw())}

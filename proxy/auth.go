@@ -13,31 +13,32 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// client is who sent a request.
+// client is the sender of a request.
 type client struct {
-	name       string           // of its gateway key, if there is one; the label in logs, metrics and events
+	name       string           // of its gateway key, if there is one; used in logs, metrics and events
 	models     []string         // that it may use; empty: all
-	paths      []string         // that are open to it beyond what all keys may use
-	credential string           // as it came, for identity
+	paths      []string         // that it may use in addition to those of all keys
+	credential string           // unchanged; it separates the data of clients
 	key        string           // the gateway key itself
-	budget     *recovery.Budget // of each of its sessions; nil is none
-	passes     bool             // its own credential may go on to upstreams marked passthrough
+	budget     *recovery.Budget // of each of its sessions; nil: none
+	passes     bool             // its own credential may be sent to upstreams marked passthrough
 }
 
 // may reports whether the client may use a model.
 func (c client) may(model string) bool { return len(c.models) == 0 || slices.Contains(c.models, model) }
 
-// restricted reports whether the client may use some models only.
+// restricted reports whether the client may use only certain models.
 func (c client) restricted() bool { return len(c.models) > 0 }
 
-// sign puts the client's label on an error of the gateway's own, for its event.
+// sign adds the client's key name to an error of the gateway's own, for its event.
 func (c client) sign(err *error) {
 	if e, ok := (*err).(*Error); ok {
 		e.key = c.name
 	}
 }
 
-// admitted serves who has a key, where one is needed, and finds a place.
+// admitted serves requests that have a valid key, if one is needed, and for which there is a free
+// place.
 func (s *Server) admitted(serve func(c echo.Context, core *Core, who client) error) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		core := s.core.Load()
@@ -46,7 +47,7 @@ func (s *Server) admitted(serve func(c echo.Context, core *Core, who client) err
 			return err
 		}
 		defer who.sign(&err)
-		leave, err := s.place(who, core.Config.Limits.Concurrent)
+		leave, err := s.reservePlace(who, core.Config.Limits.Concurrent)
 		if err != nil {
 			return err
 		}
@@ -55,7 +56,7 @@ func (s *Server) admitted(serve func(c echo.Context, core *Core, who client) err
 	}
 }
 
-// authenticate is [Core.authenticate], slower for who guesses keys.
+// authenticate is [Core.authenticate], with delays for peers that guess keys.
 func (s *Server) authenticate(core *Core, r *http.Request) (client, error) {
 	who, err := core.authenticate(r)
 	if err != nil && credentialOf(r.Header) != "" {
@@ -64,8 +65,8 @@ func (s *Server) authenticate(core *Core, r *http.Request) (client, error) {
 	return who, err
 }
 
-// authenticate checks the gateway key, if there are any. Without keys
-// everybody may, and brings a credential for the upstream.
+// authenticate checks the gateway key. Without any configured, every client is admitted, and its
+// credential is for the upstream.
 func (k *Core) authenticate(r *http.Request) (client, error) {
 	credential := credentialOf(r.Header)
 	if len(k.Config.Auth.Keys) == 0 {
@@ -104,8 +105,8 @@ func newKeyring(keys []ClientKey) keyring {
 	return ring
 }
 
-// find returns the place of a key in constant time, -1 if it is none: every
-// key is compared, by hashes of equal length.
+// find returns the index of a key, or -1. It takes constant time: it compares every key, by hashes of
+// equal length.
 func (ring keyring) find(given string) int {
 	sum := sha256.Sum256([]byte(given))
 	found := -1
@@ -117,8 +118,8 @@ func (ring keyring) find(given string) int {
 	return found
 }
 
-// scrub takes gateway keys out of what is forwarded for a client: its own
-// wherever that stands, and others where they are a whole value.
+// scrub removes gateway keys from forwarded headers and the query, which it returns: the client's own
+// key anywhere in a value, others only as whole values.
 func (k *Core) scrub(who client, h http.Header, query string) string {
 	if who.key == "" {
 		return query
@@ -138,13 +139,14 @@ func (k *Core) scrub(who client, h http.Header, query string) string {
 	return strings.Join(kept, "&")
 }
 
-// hasKey reports whether a value is a gateway key, with or without a scheme, or has the client's in it.
+// hasKey reports whether a value is a gateway key, with or without a scheme, or contains the client's
+// own.
 func (k *Core) hasKey(who client, value string) bool {
 	if strings.Contains(value, who.key) {
 		return true
 	}
 	word := value[strings.LastIndexByte(value, ' ')+1:]
-	for i := range k.Config.Auth.Keys { // hashes are only made of what could be one
+	for i := range k.Config.Auth.Keys { // only a word of a key's length is hashed
 		if len(k.Config.Auth.Keys[i].Value) == len(word) {
 			return k.keys.find(word) >= 0
 		}

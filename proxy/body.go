@@ -17,23 +17,23 @@ import (
 	"github.com/rebound-llm/rebound/proxy/coding"
 )
 
-// buffer is the memory of a request body. Its end must be called, once.
+// buffer is the memory of a request body. Its end must be called exactly once.
 type buffer struct {
-	bytes   []byte // as the gateway reads it
-	encoded []byte // as it came, where that is something else
-	coding  string // of encoded
+	bytes   []byte // decoded
+	encoded []byte // as received, if it was compressed
+	coding  string // the coding of encoded
 	share   share
 }
 
-// bodies are buffers of requests that were answered at the first attempt. All
-// others are left to the collector: an attempt that lost may still be sending.
+// bodies holds buffers of requests that were answered at the first attempt. All others are left to the
+// garbage collector, because an attempt that lost may still be sending.
 var bodies = sync.Pool{New: func() any { return new(buffer) }}
 
-// keepBody is the capacity above which a buffer is left to the collector.
+// keepBody is the capacity, in bytes, above which a buffer is not reused.
 const keepBody = 1 << 20
 
-// end gives a buffer up with the request. Where nobody can still be reading it,
-// another request may reuse it.
+// end releases the buffer's memory. With reuse another request may use the buffer; nobody may be
+// reading it any more.
 func (b *buffer) end(reuse bool) {
 	b.share.free()
 	if reuse && cap(b.bytes) <= keepBody {
@@ -71,7 +71,7 @@ func (s *Server) readBody(c echo.Context, who client, lim LimitsConfig) (*buffer
 	return b, nil
 }
 
-// decode puts the body that was read aside, and what it stands for in its place.
+// decode decompresses the body that was read; encoded keeps the original.
 func (b *buffer) decode(name string, lim LimitsConfig) error {
 	if err := b.share.take(coding.Memory(name)); err != nil {
 		return err
@@ -94,33 +94,32 @@ func (b *buffer) decode(name string, lim LimitsConfig) error {
 		"upstream.", name)
 }
 
-// firstRead is how much memory a body has before a byte of it has come, and
-// growth how many times what has come it may have: a Content-Length is only a
-// promise.
+// firstRead is the memory that a body gets before its first byte arrives. After that it gets at most
+// growth times what has arrived: a Content-Length is only a promise.
 const (
 	firstRead = 64 << 10
 	growth    = 4
 )
 
-// fill reads a body into dst to its end. announced is its Content-Length, -1
-// when unknown. A buffer that was used before counts as far as it is filled, and
-// as a whole when the body is: a promise must not take much of it from others.
+// fill reads a body into dst to its end. announced is its Content-Length, -1 when unknown. The
+// capacity of a reused buffer is charged only as far as it is filled, and in full at the end, so that
+// a mere Content-Length takes little memory from other requests.
 func (b *buffer) fill(dst []byte, from io.Reader, announced int64, lim LimitsConfig) ([]byte, error) {
 	if announced < 0 {
 		announced = lim.Body
 	}
-	granted := 0 // bytes of dst that count
+	granted := 0 // bytes of dst that are charged
 	for {
 		n := len(dst)
 		if n == granted {
-			// One more than announced, to see the end.
+			// One byte more than announced, to detect the end.
 			more := min(max(firstRead, (growth-1)*n), max(int(announced)-n, 0)+1)
 			if err := b.share.take(int64(more)); err != nil {
 				return dst, err
 			}
 			if granted += more; cap(dst) < granted {
 				dst = slices.Grow(dst, more)
-				b.share.give(int64(granted - cap(dst))) // sizes are rounded up
+				b.share.give(int64(granted - cap(dst))) // slices.Grow rounds sizes up
 				granted = cap(dst)
 			}
 		}
@@ -138,17 +137,17 @@ func (b *buffer) fill(dst []byte, from io.Reader, announced int64, lim LimitsCon
 	}
 }
 
-// upload is a request body that fails if it makes no progress, or if the gateway
-// stops before all of it is here. One goroutine at a time may read it.
+// upload is a request body that fails if it makes no progress, or if the gateway stops before it is
+// complete. One goroutine at a time may read it.
 type upload struct {
 	all      *uploads
 	body     io.Reader
 	conn     *http.ResponseController
 	patience time.Duration
-	mu       sync.Mutex            // held while it is read
-	renew    time.Time             // when the deadline is to be set anew
-	whole    atomic.Bool           // it was read to its end
-	failed   atomic.Pointer[Error] // why it was not
+	mu       sync.Mutex            // held during Read
+	renew    time.Time             // when to extend the deadline
+	whole    atomic.Bool           // the body was read to its end
+	failed   atomic.Pointer[Error] // why reading it failed
 }
 
 // upload begins to read a request's body. Its end must be called.
@@ -158,8 +157,8 @@ func (s *Server) upload(c echo.Context, patience time.Duration) *upload {
 	return u
 }
 
-// watchBody gives a handler a body that fails if it makes no progress for
-// limits.body_timeout, for handlers that read it themselves.
+// watchBody limits how long a body may make no progress (limits.body_timeout), for handlers that read
+// it themselves.
 func (s *Server) watchBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -173,7 +172,7 @@ func (s *Server) watchBody(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Read implements io.Reader. Its errors but io.EOF are for the client.
+// Read implements io.Reader. Its errors except io.EOF are meant for the client.
 func (u *upload) Read(b []byte) (int, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -187,7 +186,7 @@ func (u *upload) Read(b []byte) (int, error) {
 		return n, nil
 	case err == io.EOF:
 		u.whole.Store(true)
-		u.all.remove(u, time.Time{}) // from here on the client only listens
+		u.all.remove(u, time.Time{}) // from here on the client only waits
 		return n, io.EOF
 	}
 	var e *Error
@@ -206,18 +205,18 @@ func (u *upload) Read(b []byte) (int, error) {
 	return n, e
 }
 
-// allowDuplex lets an answer begin while the body is still being sent. Else net/http reads
-// up to 256 KB of it, which the upstream would never see, and then closes it. It is
-// not for refusals, after which nobody reads on.
+// allowDuplex lets an answer begin while the body is still being sent. Otherwise net/http would read
+// up to 256 KB of the body, which the upstream would never get, and then close it. Refusals do not
+// need it, because nobody reads the body after them.
 func (u *upload) allowDuplex() {
 	if !u.whole.Load() {
 		_ = u.conn.EnableFullDuplex()
 	}
 }
 
-// failure is why the body could not be read, nil if that is not why the request
-// failed. net/http ends the request's context for a failed read, too, before the
-// reader learns of it.
+// failure returns why the body could not be read, or nil if the request failed for another reason.
+// After a failed read net/http may cancel the request's context before Read returns, so failure waits
+// for Read.
 func (u *upload) failure(ctx context.Context) *Error {
 	if ctx.Err() != nil {
 		u.mu.Lock()
@@ -226,15 +225,15 @@ func (u *upload) failure(ctx context.Context) *Error {
 	return u.failed.Load()
 }
 
-// end is called when nobody wants more of the body: nobody waits for the rest either.
+// end must be called when the rest of the body is not needed; it ends a pending Read.
 func (u *upload) end() {
 	if !u.whole.Load() {
 		u.all.remove(u, time.Now())
 	}
 }
 
-// uploads are the bodies that are being read. Safe for concurrent use; the zero
-// value is ready.
+// uploads are the bodies that are currently being read. Safe for concurrent use; the zero value is
+// ready.
 type uploads struct {
 	mu   sync.Mutex
 	open map[*upload]struct{}
@@ -257,7 +256,7 @@ func (a *uploads) remove(u *upload, by time.Time) {
 	_ = u.conn.SetReadDeadline(by)
 }
 
-// allow gives a body time, unless the gateway stops.
+// allow extends a body's read deadline, unless the gateway is stopping.
 func (a *uploads) allow(u *upload, by time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -267,7 +266,7 @@ func (a *uploads) allow(u *upload, by time.Time) {
 	_ = u.conn.SetReadDeadline(by) // not every connection has one
 }
 
-// stop ends all reads, now and later.
+// stop ends all current and later reads.
 func (a *uploads) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

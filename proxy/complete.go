@@ -17,16 +17,16 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// maxCompletion bounds what is read of the answer to an extra call.
+// maxCompletion limits how much of an extra call's answer is read, in bytes.
 const maxCompletion = 4 << 20
 
-// completionTime bounds one extra call: a request waits for it.
+// completionTime limits one extra call, because a request waits for it.
 const completionTime = time.Minute
 
 var errTargetBusy = errors.New("the target may not be asked now")
 
-// Complete makes an extra call on behalf of the exchange, with the same
-// credential as its attempts. It implements recovery.Completer.
+// Complete makes an extra call for the exchange, with the credential of its attempts. It implements
+// recovery.Completer.
 func (s *sender) Complete(ctx context.Context, p recovery.Prompt) (string, recovery.Usage, error) {
 	return s.asker(s.header).Complete(ctx, p)
 }
@@ -38,18 +38,18 @@ func (s *sender) Detach() recovery.Completer {
 	return a
 }
 
-// asker makes extra calls with what it needs of a request, and nothing of its body.
+// asker makes extra calls. It holds only the parts of a request that these need, and none of its body.
 type asker struct {
 	core   *Core
 	wire   *wire
 	header http.Header
 	query  string
 	narrow bool
-	limit  string // the field with which the client limits its output; empty: it does not
+	limit  string // the field with which the client limits its output; empty without a limit
 	fields []string
 	client string // for the breakers
 	key    string // name of the gateway key, and
-	model  string // the model as the client named it: who pays for what is detached
+	model  string // the model as the client named it; detached calls are charged to them
 	asked  string // id of the request
 
 	detached bool
@@ -72,7 +72,7 @@ func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, u
 	if p.Target.Key == "" {
 		p.Target.Key = u.AnyKey()
 	}
-	if u.Messages() != a.wire.messages() { // the model that is asked may speak another format than the client
+	if u.Messages() != a.wire.messages() { // the target may use another format than the client
 		other := *a
 		other.wire = familyWire(u.Messages())
 		other.limit, other.fields, a = "", other.wire.requests.OutputFields(), &other
@@ -92,9 +92,9 @@ func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, u
 	for tries := 1; ; tries++ {
 		text, once, failure, err := a.once(ctx, u, p.Target, q)
 		used = used.Add(once)
-		if err == nil { // what was left out is what it refused
+		if err == nil { // the target had refused exactly the parts that were dropped
 			if asked.Schema != nil && q.Schema == nil {
-				a.core.refusesForm(p.Target)
+				a.core.noteRefusedSchema(p.Target)
 			}
 			if refused != nil {
 				a.core.Engine.Knowledge.Learn(p.Target, refused, a.asked)
@@ -109,11 +109,11 @@ func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, u
 	}
 }
 
-// maxForms is how often a call is made with less and less that a target may refuse.
+// maxForms limits how often a call is made, each time with fewer parts that the target may refuse.
 const maxForms = 4
 
-// question is what is asked. Only what has a form is limited where the client's
-// requests are not: which field the target takes for that is not known then.
+// question builds the request for a prompt. Without an output limit of the client only structured
+// prompts get one, because it is unknown which limit field the target accepts.
 func (a *asker) question(p recovery.Prompt) transcript.Question {
 	q := transcript.Question{Model: p.Target.Model, System: p.System, User: p.User, Limit: a.limit, MaxOutput: p.MaxOutput}
 	if p.Form.Schema != nil {
@@ -122,19 +122,19 @@ func (a *asker) question(p recovery.Prompt) transcript.Question {
 		if p.Form.Reasoning > 0 && a.core.Reasons != nil && a.core.Reasons(p.Target) {
 			q.Temperature, q.MaxOutput, q.Effort = nil, p.Form.Reasoning, lowestEffort
 		}
-		if !a.core.formless(p.Target) {
+		if !a.core.refusedSchema(p.Target) {
 			q.Schema = p.Form.Schema
 		}
 	}
 	return q
 }
 
-// lowestEffort is the least that all models that reason take.
+// lowestEffort is the lowest reasoning effort that all reasoning models accept.
 const lowestEffort = "low"
 
-// simplify takes out of a question what its target refused, as far as the refusal
-// names it, else the least usual part of it. False: nothing is left to take out. What
-// holds for other requests as well is added to refused.
+// simplify drops a part of the question: the one that the refusal names, or else the least usual one.
+// It returns false if nothing can be dropped. It sets refused to edits that apply to other requests as
+// well.
 func (a *asker) simplify(q *transcript.Question, refused *[]recovery.Edit, f *recovery.Failure) bool {
 	switch f.Signal.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
@@ -163,8 +163,8 @@ func (a *asker) simplify(q *transcript.Question, refused *[]recovery.Edit, f *re
 	return true
 }
 
-// formless reports whether a target refused a schema for its answer lately.
-func (k *Core) formless(t recovery.Target) bool {
+// refusedSchema reports whether a target recently refused a response schema.
+func (k *Core) refusedSchema(t recovery.Target) bool {
 	if k.plain == nil {
 		return false
 	}
@@ -172,13 +172,14 @@ func (k *Core) formless(t recovery.Target) bool {
 	return ok
 }
 
-func (k *Core) refusesForm(t recovery.Target) {
+func (k *Core) noteRefusedSchema(t recovery.Target) {
 	if k.plain != nil {
 		k.plain.Put(t, struct{}{}, 1)
 	}
 }
 
-// once makes one call, for which it takes a place. The failure is what an upstream refused.
+// once makes one call within the target's breaker and concurrency limit. The failure is set if the
+// upstream refused or broke off.
 func (a *asker) once(ctx context.Context, u *upstream.Upstream, t recovery.Target, q transcript.Question) (string, recovery.Usage, *recovery.Failure, error) {
 	body, err := a.body(t, q)
 	if err != nil {
@@ -197,7 +198,7 @@ func (a *asker) once(ctx context.Context, u *upstream.Upstream, t recovery.Targe
 	return text, usage, failure, err
 }
 
-// body is that of an extra call, with the edits that its target is known to need.
+// body builds the body of an extra call, with the edits that its target is known to need.
 func (a *asker) body(t recovery.Target, q transcript.Question) ([]byte, error) {
 	raw := a.wire.requests.Ask(q)
 	edits := a.core.Engine.Knowledge.Edits(t)
@@ -211,7 +212,7 @@ func (a *asker) body(t recovery.Target, q transcript.Question) ([]byte, error) {
 	return a.core.Engine.Edited(b, edits)
 }
 
-// call makes the call. A failure is what an upstream refused, for its breaker.
+// call makes the call. The failure, for the target's breaker, is set if the upstream failed.
 func (a *asker) call(ctx context.Context, u *upstream.Upstream, t recovery.Target, body []byte) (string, recovery.Usage, *recovery.Failure, error) {
 	fail := func(ev recovery.Evidence, err error) (string, recovery.Usage, *recovery.Failure, error) {
 		ev.Now, ev.Request = time.Now(), body

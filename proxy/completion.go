@@ -19,13 +19,13 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// wire is a format of completions: what requests and answers say, and where they go
-// below an upstream's base URL.
+// wire is the API format of a completion: how requests and answers are encoded, and their path below
+// an upstream's base URL.
 type wire struct {
 	path     string
 	requests transcript.Format
 	answers  stream.Format
-	relayed  bool // it is tried again as it is, where it went first, and nothing else
+	relayed  bool // requests are retried only unchanged, at their first target
 }
 
 func chatWire() *wire {
@@ -40,16 +40,16 @@ func messagesWire() *wire {
 	return &wire{"/messages", transcript.Messages, stream.Messages{}, false}
 }
 
-// messages reports whether it is the Messages API.
+// messages reports whether w is the Messages API.
 func (w *wire) messages() bool { return w.requests == transcript.Messages }
 
-// relayWire is of requests with which the client makes its history, or counts it: nothing
-// of them may change.
+// relayWire returns the wire of requests that compact the client's history or count its tokens:
+// nothing in them may change.
 func relayWire(path string) *wire {
 	return &wire{path, transcript.Responses, stream.Object{}, true}
 }
 
-// engine is what runs requests of the format.
+// engine returns the engine that runs requests of the format.
 func (w *wire) engine(k *Core) *recovery.Engine {
 	if w.relayed {
 		return k.Relay
@@ -57,23 +57,21 @@ func (w *wire) engine(k *Core) *recovery.Engine {
 	return k.Engine
 }
 
-// request is all that a completion needs until it is answered, in one piece
-// of memory.
+// request holds everything that a completion needs until it is answered, in one allocation.
 type request struct {
 	exchange recovery.Exchange
 	sender   sender
 	answer   answer             // to the first attempt
-	choices  [1]recovery.Choice // the only one of most requests
-	records  [1]recovery.Record // of the attempts: most requests need one
+	choices  [1]recovery.Choice // most requests have one candidate
+	records  [1]recovery.Record // most requests need one attempt
 	encoding [1]string          // the value of Accept-Encoding
 }
 
-// partMemory is what a message, a call or a tool takes in memory besides its
-// bytes, about, while a request is worked on.
+// partMemory is the approximate memory of a message, a call or a tool during a request, in bytes,
+// beyond its JSON.
 const partMemory = 256
 
-// completion answers requests for completions of one format: the request becomes an
-// exchange, the exchange an answer.
+// completion returns the handler of completions in one format.
 func (s *Server) completion(w *wire) echo.HandlerFunc {
 	return s.admitted(func(c echo.Context, core *Core, who client) error { return s.complete(c, core, who, w) })
 }
@@ -91,11 +89,11 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	if perr != nil {
 		return badBody(perr)
 	}
-	if body, err = core.writtenOut(req, who, body); err != nil {
+	if body, err = core.resolveKept(req, who, body); err != nil {
 		return err
 	}
 	if !unedited(body.Raw(), raw.bytes) {
-		raw.encoded = nil // it is not what goes on any more
+		raw.encoded = nil // the decoded body has changed
 		if err := raw.share.take(int64(len(body.Raw()))); err != nil {
 			return err
 		}
@@ -116,7 +114,7 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 			return err
 		}
 	}
-	if err := core.aimed(req.Context(), x, who, w); err != nil {
+	if err := core.pinHome(req.Context(), x, who, w); err != nil {
 		return err
 	}
 	grant, err := core.admit(req.Context(), who, x.Model, body.Raw(), body)
@@ -145,19 +143,19 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 		defer core.Tracer.Trace(x.ID, "chat", x.Model, started, req.Header)()
 	}
 	failure, err := w.engine(core).Run(req.Context(), x, send)
-	// After one attempt that has ended nobody reads the request's bytes any more.
+	// After one attempt that has ended, nothing reads the request's bytes any more.
 	reuse = failure == nil && err == nil && !x.Retained() && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean()
 	return s.finish(c, core, send, failure, err)
 }
 
-// equip gives a request's sender what goes upstream besides the body: its path, query and
-// headers, and the client's own bytes where they were compressed.
+// equip sets what the request's sender sends besides the body: path, query and headers, and the
+// client's compressed bytes, if any.
 func (s *Server) equip(r *request, core *Core, c echo.Context, who client, w *wire, raw *buffer) {
 	req, send := c.Request(), &r.sender
 	*send = sender{core: core, x: &r.exchange, wire: w, who: who, header: req.Header, narrow: who.restricted(), first: &r.answer}
 	send.query = core.scrub(who, req.Header, req.URL.RawQuery)
 	upstream.Forwardable(send.header, s.via)
-	r.encoding[0] = "identity" // answers are read here
+	r.encoding[0] = "identity" // the gateway reads the answers
 	send.header["Accept-Encoding"] = r.encoding[:]
 	if raw.encoded != nil {
 		delete(send.header, "Content-Encoding")
@@ -166,18 +164,18 @@ func (s *Server) equip(r *request, core *Core, c echo.Context, who client, w *wi
 	}
 }
 
-// finish delivers what is left to deliver, and reports the request.
+// finish reports the request, after it has delivered the gateway's own reply or the last error.
 func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Failure, err error) error {
 	x, sink := send.x, send.sink
 	sink.Close()
-	ev := x.Event(recovery.EventRequestDone) // the last of them: nothing tells of the exchange after this
-	ev.Time = time.Time{}                    // below: when it ended
+	ev := x.Event(recovery.EventRequestDone) // the last use of the exchange
+	ev.Time = time.Time{}                    // set below, at the end of the request
 	ev.Attempt, ev.Recovery, ev.Attempts = x.Tried(), strings.Join(x.Actions(), ", "), x.Attempts
 	ev.Status, ev.TTFB = c.Response().Status, sink.FirstByte(x.Started)
 	ev.Target, ev.Usage, ev.Cost = x.Totals()
 	ev.Finish, ev.Fallback, ev.Format = x.Finish(), x.Fallback(), x.Body.Format().String()
 	for i := range x.Attempts {
-		x.Attempts[i].Upstream = send.name(i + 1)
+		x.Attempts[i].Upstream = send.requestIDOf(i + 1)
 		ev.Upstream = cmp.Or(x.Attempts[i].Upstream, ev.Upstream)
 	}
 	if len(x.Attempts) > 0 {
@@ -234,15 +232,15 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	return nil
 }
 
-// refuse gives the client the last failure: as a response, or as an error event where the
-// stream has begun.
+// refuse gives the client the last failure: as a response, or as an error event if the stream has
+// begun.
 func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.Event) {
 	r := s.core.final(f, s.x)
 	if s.wire.messages() {
 		s.core.asMessages(&r, f, s.x, s.sink.Committed())
 	}
 	if s.sink.Committed() {
-		// Too late for a status: an error event, and no clean end without one.
+		// Too late for a status: the stream ends with an error event, never cleanly.
 		if !s.x.Streaming || s.x.Mode != recovery.ModeAct {
 			panic(http.ErrAbortHandler)
 		}
@@ -254,8 +252,8 @@ func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.E
 	_ = s.sink.Whole(r.status, r.header, r.body)
 }
 
-// endWithError ends a stream with an error event and, where clients of its format notice the failure only by that,
-// with a broken connection.
+// endWithError ends a stream with an error event and, if clients of the format notice an error only by
+// it, with a broken connection.
 func (s *sender) endWithError(ctx context.Context, body []byte) {
 	if err := s.sink.Write(stream.Piece{Bytes: stream.End(s.wire.answers, body, s.sink)}); err == nil && s.wire.answers.ErrorEnds() {
 		return
@@ -264,21 +262,21 @@ func (s *sender) endWithError(ctx context.Context, body []byte) {
 	panic(http.ErrAbortHandler)
 }
 
-// beforeBreak is between an error event and the end of the connection: some
-// clients lose what they have not yet read when it breaks.
+// beforeBreak is the pause between an error event and closing the connection: some clients lose what
+// they have not yet read when the connection breaks.
 const beforeBreak = 200 * time.Millisecond
 
-// reported is failf for what the request's own event tells.
+// reported is failf for an error that the request's own event already reports.
 func reported(status int, code, format string, args ...any) *Error {
 	e := failf(status, code, format, args...)
 	e.reported = true
 	return e
 }
 
-// statusClientGone is nginx's status for a client that left; it is only logged.
+// statusClientGone is nginx's status for a client that disconnected; it is only logged.
 const statusClientGone = 499
 
-// patienceOf is how long a client says that it waits, 0 where it does not.
+// patienceOf returns the client's own time limit, or 0 if it sends none.
 func patienceOf(h http.Header) time.Duration {
 	for _, name := range [...]string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout"} { // Node and Go, Python
 		if secs, err := strconv.ParseFloat(first(h, name), 64); err == nil && secs > 0 && secs < 86400 {
@@ -288,7 +286,7 @@ func patienceOf(h http.Header) time.Duration {
 	return 0
 }
 
-// mode is what may be done to a request: what its client says, else the configuration.
+// mode returns the recovery mode of a request: the client's header, or else the configuration.
 func (k *Core) mode(h http.Header) (recovery.Mode, error) {
 	v := first(h, "X-Rebound-Mode")
 	if v == "" {
@@ -301,14 +299,14 @@ func (k *Core) mode(h http.Header) (recovery.Mode, error) {
 	return mode, nil
 }
 
-// describe gathers what the gateway needs to know of a request.
+// describe fills the exchange with facts about the request and its client.
 func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error {
 	req, body := c.Request(), x.Body
 	x.ID, x.Key, x.Model, x.Streaming = requestID(), who.name, body.Model(), body.Streaming()
 	if deployment := c.Param("deployment"); deployment != "" && x.Model == "" {
 		x.Model = deployment // Azure names the model in the path
 	}
-	if err := sensible(x.Model); err != nil {
+	if err := checkModelName(x.Model); err != nil {
 		return err
 	}
 	if !who.may(x.Model) {
@@ -335,7 +333,7 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 	}
 	x.Secret, x.Trusted = who.credential, !who.passes
 	x.Keeps = k.keeps(x)
-	if k.Router.Chooses(x.Model, body.Format() == transcript.Messages) { // the rest is only for a choice among several
+	if k.Router.Chooses(x.Model, body.Format() == transcript.Messages) { // only needed to choose among several targets
 		x.Affinity, x.Pin = id.Affinity(), id.Pin()
 	}
 	return nil

@@ -16,36 +16,36 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Config is the edge: where it listens, who may speak to it and how much.
+// Config configures the edge: where it listens, who may use it, and its limits.
 type Config struct {
 	Listen string `yaml:"listen"`
-	// Prefix is what the path of every request begins with; others get 404. Only programs set it.
+	// Prefix is the path prefix of every request; other paths get 404. Only programs set it.
 	Prefix string `yaml:"-"`
-	// Drain bounds how long a stop waits for answers under way.
+	// Drain limits how long a shutdown waits for active requests.
 	Drain time.Duration `yaml:"drain"`
 	TLS   TLSConfig     `yaml:"tls"`
 	Auth  AuthConfig    `yaml:"auth"`
 	Admin AdminConfig   `yaml:"admin"`
-	// Hosts are names by which clients reach the gateway beside those of this
-	// machine and the address it listens on: of containers and proxies.
+	// Hosts are further names under which clients reach the gateway, such as those of containers and
+	// proxies. Names of this machine and the listen address are always accepted.
 	Hosts  []string     `yaml:"hosts"`
 	CORS   CORSConfig   `yaml:"cors"`
 	Limits LimitsConfig `yaml:"limits"`
-	// Prices are what tokens cost, by models' names.
+	// Prices are the prices of tokens by model name.
 	Prices quota.Prices `yaml:"prices"`
-	// Fallback says what clients learn of an answer by a target of a later rank.
+	// Fallback configures what clients learn about answers of fallback targets.
 	Fallback FallbackConfig `yaml:"fallback"`
 }
 
 // FallbackConfig makes fallbacks visible to clients.
 type FallbackConfig struct {
-	// Visible adds the header X-Rebound-Fallback and, to a stream, a comment; nothing of it gets into a
+	// Visible adds the header X-Rebound-Fallback and, to a stream, a comment. Neither enters a
 	// client's history.
 	Visible bool `yaml:"visible"`
 }
 
-// TLSConfig is the certificate that clients see. Without one the edge speaks
-// plain HTTP. The loader fills Certificate, anew when the files change.
+// TLSConfig is the server certificate. Without one the edge speaks plain HTTP. The loader fills
+// Certificate, and renews it when the files change.
 type TLSConfig struct {
 	Cert        string           `yaml:"cert"` // PEM, with the chain
 	Key         string           `yaml:"key"`
@@ -54,21 +54,20 @@ type TLSConfig struct {
 
 // AuthConfig says who may use the gateway.
 type AuthConfig struct {
-	// Keys are gateway keys. With none, everybody may, and the client's own
-	// Authorization passes through.
+	// Keys are gateway keys. Without any, no key is needed, and the client's own Authorization passes
+	// through.
 	Keys []ClientKey `yaml:"keys"`
-	// AdminLocal lets programs on this machine in without the token.
+	// AdminLocal lets programs on this machine use /rebound/ and /metrics without the token.
 	AdminLocal bool `yaml:"admin_local"`
-	// Admin opens /rebound/ and /metrics to others than loopback.
+	// The admin token opens /rebound/ and /metrics to requests from other machines.
 	AdminEnv   string `yaml:"admin_env"`
 	AdminFile  string `yaml:"admin_file"`
 	AdminToken string `yaml:"-"`
 }
 
-// AdminConfig says where the gateway shows its inside.
+// AdminConfig sets where the gateway serves /rebound/ and /metrics.
 type AdminConfig struct {
-	// Listen is an address for /rebound/ and /metrics alone; empty: they are where
-	// clients connect.
+	// Listen is a separate address for /rebound/ and /metrics; empty: they share the clients' address.
 	Listen string `yaml:"listen"`
 }
 
@@ -77,14 +76,14 @@ type ClientKey struct {
 	Name   string        `yaml:"name"`
 	Env    string        `yaml:"env"`
 	File   string        `yaml:"file"`
-	Models []string      `yaml:"models"` // names the key may use; empty: all
-	Paths  []string      `yaml:"paths"`  // below /v1, with all below them, that the key may use although they show what others have made; "/" is all
+	Models []string      `yaml:"models"` // models that the key may use; empty: all
+	Paths  []string      `yaml:"paths"`  // further allowed paths below /v1, each with its subpaths, although they may show data of other clients; "/" allows all
 	Limits KeyLimits     `yaml:"limits"`
-	Mode   recovery.Mode `yaml:"mode"` // the most that may be done to its requests; empty leaves that to recovery.mode
+	Mode   recovery.Mode `yaml:"mode"` // the highest mode for its requests; empty: recovery.mode applies
 	Value  string        `yaml:"-"`
 }
 
-// KeyLimits are what a key may use, and what each of its sessions may.
+// KeyLimits are the limits of a key, and of each of its sessions.
 type KeyLimits struct {
 	quota.Limits `yaml:",inline"`
 	Session      recovery.Budget `yaml:"session"` // in place of limits.session
@@ -98,28 +97,28 @@ type CORSConfig struct {
 	Origins []string `yaml:"origins"` // like https://chat.example.com
 }
 
-// LimitsConfig bounds what clients may send.
+// LimitsConfig limits the size and number of requests.
 type LimitsConfig struct {
 	Body        int64         `yaml:"body"`       // bytes of a request body
 	Headers     int           `yaml:"headers"`    // bytes of a request's head
-	Memory      int64         `yaml:"memory"`     // bytes of all request bodies in work
-	Concurrent  int           `yaml:"concurrent"` // requests at once, of this process; 0: no limit
+	Memory      int64         `yaml:"memory"`     // bytes of all request bodies being processed
+	Concurrent  int           `yaml:"concurrent"` // simultaneous requests of this process; 0: no limit
 	Nesting     int           `yaml:"nesting"`    // JSON levels
-	Messages    int           `yaml:"messages"`   // of one request
-	Calls       int           `yaml:"calls"`      // in all its messages
-	Tools       int           `yaml:"tools"`
-	Values      int           `yaml:"values"` // JSON values in all      // that it offers
+	Messages    int           `yaml:"messages"`   // in one request
+	Calls       int           `yaml:"calls"`      // tool calls in all messages of one request
+	Tools       int           `yaml:"tools"`      // tool definitions in one request
+	Values      int           `yaml:"values"`     // JSON values in one request
 	HeadTimeout time.Duration `yaml:"head_timeout"`
-	BodyTimeout time.Duration `yaml:"body_timeout"` // without progress
-	IdleTimeout time.Duration `yaml:"idle_timeout"` // of a kept-alive connection
-	WriteStall  time.Duration `yaml:"write_stall"`  // a client that takes no byte for this long is gone
-	// Total is what all clients of all replicas may use together.
+	BodyTimeout time.Duration `yaml:"body_timeout"` // longest wait without progress
+	IdleTimeout time.Duration `yaml:"idle_timeout"` // of a keep-alive connection
+	WriteStall  time.Duration `yaml:"write_stall"`  // a client that accepts no byte for this long is disconnected
+	// Total limits all clients of all replicas together.
 	Total quota.Limits `yaml:"total"`
-	// Session is what each session may use before it is stopped.
+	// Session limits each session; at the limit it is stopped.
 	Session recovery.Budget `yaml:"session"`
 }
 
-// transcript is the limits of what a body holds.
+// transcript returns the limits on the contents of a body.
 func (c LimitsConfig) transcript() transcript.Limits {
 	return transcript.Limits{Depth: c.Nesting, Messages: c.Messages, Calls: c.Calls, Tools: c.Tools, Values: c.Values}
 }
@@ -228,7 +227,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Warnings are about limits that are valid and do not do what one may expect.
+// Warnings returns a message for each limit that is valid but may not do what its author expects.
 func (c Config) Warnings() (out []string) {
 	spending := c.Limits.Total.SpendingPerDay > 0
 	for i, k := range c.Auth.Keys {
@@ -249,7 +248,7 @@ func (c Config) Warnings() (out []string) {
 	return out
 }
 
-// under gives the parts of a joined error the key of what they are about.
+// under prefixes each part of a joined error with key.
 func under(key string, err error) (errs []error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -259,7 +258,7 @@ func under(key string, err error) (errs []error) {
 	return errs
 }
 
-// NeedsRestart names the settings that differ and that a running server keeps.
+// NeedsRestart returns the names of changed settings that take effect only after a restart.
 func NeedsRestart(old, next Config) (settings []string) {
 	for _, s := range []struct {
 		name    string

@@ -19,53 +19,53 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Core is everything that a reload replaces: built anew, then swapped in with
-// one pointer. It is immutable but for what it remembers.
+// Core is everything that a reload replaces: a reload builds a new Core and swaps one pointer. It is
+// immutable apart from its caches.
 type Core struct {
 	Config    Config
 	Stream    stream.Config
-	Budgets   Budgets // nil: nothing is counted for sessions
+	Budgets   Budgets // nil: sessions have no budget
 	Engine    *recovery.Engine
-	Relay     *recovery.Engine // for requests that are tried again as they are, and nothing else
-	Forward   *recovery.Engine // for forwarded requests that may be sent again
+	Relay     *recovery.Engine // for requests that are retried only unchanged at their first target
+	Forward   *recovery.Engine // for forwarded requests that are safe to repeat
 	Router    Router
-	Reasons   func(t recovery.Target) bool // whether a target's model reasons before it answers; nil knows of none
+	Reasons   func(t recovery.Target) bool // reports whether a target's model reasons before it answers; nil means false for all
 	Upstreams map[string]*upstream.Upstream
 	endings   stream.Endings
-	// The upstreams of models that are not mapped, and of all other paths: for clients of
-	// OpenAI's formats, and of the Messages API. Empty: there is none.
+	// The default upstreams, for unmapped models and for all other paths: Fallback for clients of
+	// OpenAI's formats, Messages for clients of the Messages API. Empty means none.
 	Fallback, Messages string
 	Identifier         Identifier
 	Classifier         recovery.Classifier
 	Observer           recovery.Observer
-	// Accepted is told of exchanges whose credential an upstream accepted, and
-	// when; may be nil.
+	// Accepted is called after an exchange whose credential an upstream accepted, with the time; may
+	// be nil.
 	Accepted func(*recovery.Exchange, time.Time)
-	Windows  Windows         // nil: lists of models teach nothing
-	Mender   recovery.Mender // nil: answers are passed on as they are
+	Windows  Windows         // nil: windows in lists of models are ignored
+	Mender   recovery.Mender // nil: answers are not repaired
 
-	Tracer Tracer // nil: nobody follows requests
+	Tracer Tracer // nil: no tracing
 
 	Owners  Owners                                        // nil: keys that are restricted to models own nothing
-	Vault   *store.Vault                                  // keeps what was shown of answers that no server has; nil: nothing is kept
-	Keeping time.Duration                                 // for so long
-	Measure func(body *transcript.Body, model string) int // about how many tokens a request has; nil: nobody knows
+	Vault   *store.Vault                                  // keeps parts of answers that the client has and no server stores; nil: nothing is kept
+	Keeping time.Duration                                 // how long the vault keeps an entry
+	Measure func(body *transcript.Body, model string) int // estimates the tokens of a request; nil: no estimates
 
 	Limiter *quota.Limiter // nil: neither keys nor all clients together are limited
 
 	Recorder *recording.Recorder // nil: nothing is recorded
 
 	labels  labels
-	plain   *store.Cache[recovery.Target, struct{}] // targets that refused a schema for their answer
+	plain   *store.Cache[recovery.Target, struct{}] // targets that refused a response schema
 	keys    keyring
-	hidden  atomic.Pointer[redact.Known] // what no client may read; renewed when a key is
-	guarded bool                         // it adds a credential of its own and asks clients for none
+	hidden  atomic.Pointer[redact.Known] // secrets that no client may read; renewed when a key changes
+	guarded bool                         // some upstream uses a key of the gateway's own and clients need no gateway key
 }
 
-// maxPlain bounds how many targets are known to refuse a schema for their answer.
+// maxPlain limits how many targets are remembered that refused a response schema.
 const maxPlain = 256
 
-// prepare makes what follows from the configuration.
+// prepare computes the fields that follow from the configuration.
 func (k *Core) prepare() {
 	k.plain = store.NewCache[recovery.Target, struct{}](maxPlain)
 	k.keys = newKeyring(k.Config.Auth.Keys)
@@ -76,7 +76,7 @@ func (k *Core) prepare() {
 	k.hide()
 }
 
-// hide renews what no client may read.
+// hide renews the set of secrets that no client may read.
 func (k *Core) hide() {
 	known := []string{k.Config.Auth.AdminToken}
 	for _, key := range k.Config.Auth.Keys {
@@ -88,44 +88,45 @@ func (k *Core) hide() {
 	k.hidden.Store(redact.NewKnown(known, redact.Least))
 }
 
-// Router knows the model map.
+// Router resolves models to targets.
 type Router interface {
-	// Candidates are those that speak the Messages API, or those that do not.
+	// Candidates returns the targets that speak the Messages API, or with messages false those that do
+	// not.
 	Candidates(model string, messages bool, credential string, affinity uint64) []recovery.Choice
 	Names() []string
-	// Chooses reports whether a model has more than one target of these.
+	// Chooses reports whether a model has more than one such target.
 	Chooses(model string, messages bool) bool
 }
 
-// Identifier knows which conversation a request belongs to.
+// Identifier finds the conversation that a request belongs to.
 type Identifier interface {
 	Identify(body *transcript.Body, credential, explicit string, hints []string) Identity
 }
 
-// Identity is a request's conversation.
+// Identity is the conversation of a request.
 type Identity interface {
 	Session() string  // empty on the first request
-	Hint() string     // the client's own name of the conversation, hashed with its credential; empty without one
+	Hint() string     // the client's own id of the conversation, hashed with its credential; empty without one
 	Pin() string      // session and turn; empty without a session
 	Affinity() uint64 // shared by requests with the same beginning
-	Side() bool       // a request of the client's own, for a title or a summary; never without a session
+	Side() bool       // a helper request of the client, for a title or a summary; always false without a session
 }
 
-// Budgets count what sessions use. Safe for concurrent use; Spent never blocks.
+// Budgets counts the usage of sessions. Safe for concurrent use; Spent never blocks.
 type Budgets interface {
 	Spent(x *recovery.Exchange, tokens int64, money float64)
 }
 
-// Tracer follows requests and their attempts, for what watches several services.
+// Tracer makes spans of requests and their attempts for distributed tracing.
 type Tracer interface {
-	// Trace begins a request that is about to be asked upstream; its request_done
-	// ends it. operation is what is done, header the client's.
+	// Trace begins the span of a request; the returned function ends it. operation is the span's
+	// operation name, header the client's headers.
 	Trace(request, operation, model string, arrived time.Time, header http.Header) (end func())
-	// TraceAttempt begins an attempt; the headers are for its upstream.
+	// TraceAttempt begins the span of an attempt and returns headers to send to its upstream.
 	TraceAttempt(request string, number int, target recovery.Target) http.Header
 }
 
-// traced is the client's header with that of an attempt's trace.
+// traced returns the client's headers with the trace headers of an attempt.
 func (k *Core) traced(header http.Header, request string, number int, target recovery.Target) http.Header {
 	if k.Tracer == nil {
 		return header
@@ -139,7 +140,7 @@ func (k *Core) traced(header http.Header, request string, number int, target rec
 	return own
 }
 
-// InFlight counts requests under way. Safe for concurrent use.
+// InFlight counts active requests. Safe for concurrent use.
 type InFlight interface {
 	Begin()
 	End()
@@ -148,7 +149,7 @@ type InFlight interface {
 // sessionHints are the headers in which clients name their conversation.
 var sessionHints = [...]string{"X-Claude-Code-Session-Id", "Session-Id", "Thread-Id", "X-Session-Id", "X-Session-Affinity"}
 
-// credentialOf is the client's own credential as it came.
+// credentialOf returns the client's own credential unchanged, or "" without one.
 func credentialOf(h http.Header) string {
 	for _, k := range [...]string{"Authorization", "Api-Key", "X-Api-Key"} {
 		if v := first(h, k); v != "" {
@@ -158,8 +159,8 @@ func credentialOf(h http.Header) string {
 	return ""
 }
 
-// first is a header's first value, by its canonical name: [http.Header.Get]
-// makes that anew each time.
+// first returns the first value of a header by its canonical name. [http.Header.Get] computes that
+// name on each call.
 func first(h http.Header, canonical string) string {
 	if v := h[canonical]; len(v) > 0 {
 		return v[0]
@@ -167,13 +168,11 @@ func first(h http.Header, canonical string) string {
 	return ""
 }
 
-// labels name credentials without revealing them: by a prefix of their hash. The
-// names of those that come again and again are remembered, the credentials are
-// not; that is bounded. Safe for concurrent use; the zero value is ready.
+// labels computes labels of credentials, which do not reveal them: a prefix of their hash. It caches
+// labels, but no credentials; the cache is bounded. Safe for concurrent use; the zero value is ready.
 type labels struct{ known recovery.Memo[credentialMark] }
 
-// credentialMark stands for a credential: two hashes with seeds that nobody
-// outside knows.
+// credentialMark identifies a credential in the cache: two hashes with random seeds of this process.
 type credentialMark [2]uint64
 
 var markSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -188,7 +187,7 @@ func (l *labels) of(credential string) string {
 
 func label(credential string) string {
 	const context, prefix = "rebound credential label\x00", "client-"
-	var usual [256]byte // a longer one costs an allocation
+	var usual [256]byte // large enough for most credentials; a longer one costs an allocation
 	sum := sha256.Sum256(append(append(usual[:0], context...), credential...))
 	var b [len(prefix) + 16]byte
 	return string(hex.AppendEncode(append(b[:0], prefix...), sum[:8]))

@@ -17,16 +17,16 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Error is an error that the gateway itself gives a client: OpenAI's envelope
-// with type "rebound_error", a stable code, and a message that says what to do.
+// Error is an error of the gateway itself: OpenAI's envelope with type "rebound_error", a stable code,
+// and a message that says what to do.
 type Error struct {
 	Status  int
 	Code    string
 	Message string
-	Header  http.Header // more headers, may be nil
+	Header  http.Header // further headers, may be nil
 
-	reported bool   // an event tells of it already
-	key      string // name of the client's gateway key, where it is known
+	reported bool   // an event already reports it
+	key      string // name of the client's gateway key, if known
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
@@ -62,7 +62,7 @@ func encode(message, kind, param, code string) []byte {
 	return b
 }
 
-// respond sends an error of the gateway's own, in the envelope that the path's clients read.
+// respond sends the error in the format that clients of the path read.
 func (e *Error) respond(c echo.Context) error {
 	h := c.Response().Header()
 	for k, v := range e.Header {
@@ -79,8 +79,8 @@ func (e *Error) respond(c echo.Context) error {
 	return c.Blob(e.Status, echo.MIMEApplicationJSON, body)
 }
 
-// report makes the event of an error that no other one tells of, under the id that the
-// request has or gets for it.
+// report observes an event for an error that no other event reports. It gives the request an id if it
+// has none.
 func (s *Server) report(c echo.Context, e *Error) {
 	h := c.Response().Header()
 	if h[requestHeader] == nil {
@@ -90,8 +90,8 @@ func (s *Server) report(c echo.Context, e *Error) {
 		Rule: e.Code, Cause: e.Message, Peer: peerOf(c.Request()).Addr().String()})
 }
 
-// onError is echo's error handler: whatever a handler returns becomes an
-// envelope, and an event if it is not told yet.
+// onError is echo's error handler: it sends every error of a handler in an envelope, and reports it
+// unless an event already does.
 func (s *Server) onError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
@@ -123,7 +123,7 @@ func (s *Server) onError(err error, c echo.Context) {
 	_ = own.respond(c) // the client may have left
 }
 
-// printable bounds what is quoted of a request.
+// printable quotes s and limits its length.
 func printable(s string) string {
 	if len(s) > 200 {
 		s = s[:200] + "…"
@@ -131,7 +131,7 @@ func printable(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-// badBody explains a request body that cannot be read.
+// badBody explains why a request body cannot be used.
 func badBody(err error) *Error {
 	if e, ok := err.(*transcript.Error); ok {
 		return failf(http.StatusBadRequest, string(e.Code), "The request body cannot be used: %s. Nothing was sent upstream.", e.Message)
@@ -139,7 +139,7 @@ func badBody(err error) *Error {
 	return failf(http.StatusBadRequest, "invalid_json", "The request body cannot be used. Nothing was sent upstream.")
 }
 
-// errorMessage is the message of an error in OpenAI's shape.
+// errorMessage returns the message of an error in OpenAI's format, and whether there is one.
 func errorMessage(body []byte) (string, bool) {
 	if transcript.Valid(body, 64) != nil {
 		return "", false
@@ -149,22 +149,22 @@ func errorMessage(body []byte) (string, bool) {
 	return m.Str, e.IsObject() && m.Type == gjson.String
 }
 
-// openAIShaped reports whether an error body is an envelope that every SDK
-// understands, and so passes byte for byte.
+// openAIShaped reports whether an error body is an OpenAI envelope, which every SDK understands; it
+// passes unchanged.
 func openAIShaped(body []byte) bool {
 	msg, ok := errorMessage(body)
 	return ok && msg != ""
 }
 
-// reply is what the client gets for the last failure of an exchange.
+// reply is the client's answer for the last failure of an exchange.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// final turns the last failure into a reply: the upstream's real error, in
-// OpenAI's shape byte for byte, in any other shape wrapped with its wording kept.
+// final turns the last failure into a reply. An upstream error in OpenAI's format stays unchanged;
+// others are wrapped with their message kept.
 func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 	r := reply{status: f.Response.Status, header: http.Header{}, body: f.Response.Body}
 	for name, v := range f.Response.Header {
@@ -172,8 +172,8 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 			r.header[name] = v
 		}
 	}
-	if x.Mode != recovery.ModeAct && (f.Response.Status >= 400 || f.Response.Status != 0 && f.Response.Status < 300) { // a redirect leads nowhere in any mode
-		return r // a plain proxy's answer
+	if x.Mode != recovery.ModeAct && (f.Response.Status >= 400 || f.Response.Status != 0 && f.Response.Status < 300) { // a redirect is an error in every mode
+		return r // as a plain proxy answers
 	}
 	up := k.Upstreams[f.Target.Upstream]
 	if r.status < 400 {
@@ -188,7 +188,7 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 	class := string(f.Class())
 	switch {
 	case up != nil && up.OwnKeys() && (f.Class() == recovery.Auth || f.Class() == recovery.Permission || r.status == 401 || r.status == 402 || r.status == 403):
-		// The client has no part in this credential and must not be told to change its own.
+		// The client cannot change this credential, so its error must not ask for that.
 		r.status, r.header = http.StatusBadGateway, http.Header{}
 		e := upstreamCredentials(f.Target.Upstream)
 		r.body = encode(e.Message, "rebound_error", "", e.Code)
@@ -214,7 +214,7 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 	return r
 }
 
-// advise tells SDKs whether, and after how long, to ask again.
+// advise sets the headers that make SDKs retry, wait or give up.
 func (k *Core) advise(r reply, f *recovery.Failure, x *recovery.Exchange) {
 	asked := f.Signal.RetryAfter > 0
 	waiting := asked || r.status == http.StatusTooManyRequests || f.Free && !hopeless(f)
@@ -225,7 +225,7 @@ func (k *Core) advise(r reply, f *recovery.Failure, x *recovery.Exchange) {
 		}
 		r.header.Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
 	}
-	// A client that waits may yet be answered, where trying costs nothing.
+	// A client that waits may still succeed if the wait is free.
 	spent := x.Charged() >= k.Engine.Config.Attempts && !waiting
 	if f.Spec != nil && retriedBySDKs(r.status) && (spent || hopeless(f)) && r.header.Get("X-Should-Retry") == "" {
 		r.header.Set("X-Should-Retry", "false")
@@ -241,22 +241,21 @@ func misconfigured(f *recovery.Failure) []byte {
 	return encode(fmt.Sprintf(what, f.Target.Upstream), "rebound_error", "", "upstream_misconfigured")
 }
 
-// upstreamCredentials is the error for a refusal of the gateway's own key.
+// upstreamCredentials is the error when an upstream refuses the gateway's own key.
 func upstreamCredentials(upstream string) *Error {
 	return reported(http.StatusBadGateway, "upstream_credentials", "Upstream %q refused the gateway's own credential. The operator has to check that key.", upstream)
 }
 
-// impossibleModel is the error, as an upstream would give it, for a model that
-// cannot be part of a path.
+// impossibleModel is the error, in an upstream's form, for a model name that cannot be part of a path.
 func impossibleModel(model string) []byte {
 	return encode(fmt.Sprintf("The model %s cannot be part of the upstream's URL path.",
 		printable(model)), "invalid_request_error", "model", "model_not_found")
 }
 
-// defaultRetryAfter is told to clients where the upstream gave no hint.
+// defaultRetryAfter is the Retry-After for clients when the upstream gave none.
 const defaultRetryAfter = 5 * time.Second
 
-// hopeless reports whether the client's own retries could only multiply the damage.
+// hopeless reports whether a retry by the client cannot succeed.
 func hopeless(f *recovery.Failure) bool {
 	if f.Spec == nil {
 		return false
@@ -265,13 +264,13 @@ func hopeless(f *recovery.Failure) bool {
 		f.Repeated || f.NeverAnswered && upstream.UnknownHost(f.Err)
 }
 
-// retriedBySDKs are the statuses that the usual SDKs ask again.
+// retriedBySDKs reports whether common SDKs retry a status.
 func retriedBySDKs(status int) bool {
 	return status == 408 || status == 409 || status == 429 || status >= 500
 }
 
-// explain says what happened where the upstream said nothing, and whether to try again.
-// Clients decide by words whether to ask again: the usual ones are in it.
+// explain describes a failure without an upstream message, and whether to retry. Some clients search
+// the message for words like "server error" to decide, so it contains them.
 func (k *Core) explain(f *recovery.Failure, x *recovery.Exchange) string {
 	what := "gave no usable answer"
 	switch {
@@ -291,7 +290,7 @@ func (k *Core) explain(f *recovery.Failure, x *recovery.Exchange) string {
 	return fmt.Sprintf("The upstream %q %s. %s", f.Target.Upstream, what, outlook(f, x))
 }
 
-// unreachable says where nothing could be sent, and why.
+// unreachable describes which address could not be reached, and why.
 func (k *Core) unreachable(f *recovery.Failure) string {
 	up := k.Upstreams[f.Target.Upstream]
 	if up == nil || f.Err == nil {
@@ -304,7 +303,7 @@ func (k *Core) unreachable(f *recovery.Failure) string {
 	return what
 }
 
-// outlook says what was tried, and whether trying again can help.
+// outlook says how often the request was tried, and whether a retry can help.
 func outlook(f *recovery.Failure, x *recovery.Exchange) string {
 	tried := "Tried once"
 	if n := x.Tried(); n > 1 {
@@ -325,7 +324,7 @@ func outlook(f *recovery.Failure, x *recovery.Exchange) string {
 	return tried + "; try again later."
 }
 
-// bound shortens an upstream's wording that is a page rather than a message.
+// bound limits the length of an upstream's message, which may be a whole page.
 func bound(s string) string {
 	const limit = 8 << 10
 	if len(s) > limit {

@@ -13,8 +13,9 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstream"
 )
 
-// filter is the middleware before everything that goes upstream. It refuses methods and paths that nobody needs,
-// requests that come from the gateway itself, and pages of other sites where they would use the gateway's own credential.
+// filter is the middleware of all requests that may go upstream. It refuses unusual methods and unsafe
+// paths, requests that the gateway itself sent, and pages of other sites that would use the gateway's
+// own credential.
 func (s *Server) filter(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		switch c.Path() {
@@ -24,7 +25,7 @@ func (s *Server) filter(next echo.HandlerFunc) echo.HandlerFunc {
 		core, r := s.core.Load(), c.Request()
 		switch r.Method {
 		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
-		default: // TRACE would show the gateway's own credential
+		default: // TRACE would return the gateway's own credential
 			return echo.ErrMethodNotAllowed
 		}
 		if !upstream.SafePath(r.URL.EscapedPath()) {
@@ -43,10 +44,9 @@ func (s *Server) filter(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// isolate marks an answer as an upstream's: a page among such answers would otherwise
-// run in the origin of /rebound/. Where a browser might show it, which are
-// GET requests and those that say so (Fetch Standard, main fetch: a navigation accepts
-// text/html), it is shown in an origin of its own and without scripts.
+// isolate sets headers that keep an upstream's answer from acting as a page of the gateway, in the
+// origin of /rebound/. If a browser might show it, which are GET requests and those that accept
+// text/html (Fetch Standard, main fetch), it gets an opaque origin and no scripts.
 func isolate(r *http.Request, h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || strings.Contains(strings.Join(r.Header["Accept"], ","), "html") {
@@ -54,18 +54,17 @@ func isolate(r *http.Request, h http.Header) {
 	}
 }
 
-// newVia is how a gateway names itself to the servers behind it, and knows
-// itself again: no two are called the same.
+// newVia returns a gateway's value of the Via header, by which it detects its own requests. Each is
+// unique.
 func newVia() string { return "1.1 rebound-" + strings.ToLower(rand.Text()[:16]) }
 
-// browser keeps pages of other sites out and lets those in that are allowed
-// to (cors.origins). It reports whether it has answered: a preflight.
+// browser refuses pages of other sites unless cors.origins lists them. answered means that it has
+// answered a preflight.
 //
-// Only where the gateway adds its own credential and asks clients for none, a
-// page could do anything with the gateway that its owner can. There the Host must
-// be known, or a page whose name was made to mean this machine (DNS rebinding)
-// could read answers; and a body must not be of a type that browsers send to
-// other sites without asking (Fetch Standard, CORS-safelisted request-header).
+// The checks are needed only if the gateway adds its own credential and requires none of clients: a
+// page could then do everything that the gateway's owner can. The Host must be known, or a page whose
+// name resolves to this machine (DNS rebinding) could read answers. The body must not have a type that
+// browsers send to other sites without asking (Fetch Standard, CORS-safelisted request-header).
 func (k *Core) browser(c echo.Context) (answered bool, err error) {
 	r := c.Request()
 	if origin := first(r.Header, "Origin"); origin != "" && len(r.Header["Origin"]) == 1 && slices.Contains(k.Config.CORS.Origins, origin) {
@@ -93,14 +92,14 @@ func (k *Core) browser(c echo.Context) (answered bool, err error) {
 	return false, nil
 }
 
-// completes reports whether a path takes a request for a model as JSON.
+// completes reports whether a path takes a JSON request for a model.
 func completes(path string) bool {
 	path = strings.TrimRight(path, "/")
 	return strings.HasSuffix(path, "/completions") || strings.HasSuffix(path, "/responses") || strings.HasSuffix(path, "/messages")
 }
 
-// mediaType is the type of a request's body, empty if it is none, two, or of
-// another character set than JSON has.
+// mediaType returns the media type of a request's body, or "" if it is missing, given twice, or has a
+// charset other than UTF-8.
 func mediaType(r *http.Request) string {
 	if len(r.Header["Content-Type"]) != 1 {
 		return ""
@@ -112,9 +111,9 @@ func mediaType(r *http.Request) string {
 	return kind
 }
 
-// listenHost is the address that was configured to listen on.
+// listenHost returns the host part of the configured listen address.
 func (k *Core) listenHost() string {
-	host, _, _ := net.SplitHostPort(k.Config.Listen) // it was validated
+	host, _, _ := net.SplitHostPort(k.Config.Listen) // Validate has checked it
 	return strings.ToLower(host)
 }
 
@@ -139,9 +138,9 @@ func allowOrigin(c echo.Context, origin string) (answered bool) {
 	return true
 }
 
-// returnable removes from an upstream's headers, in place, what is not for
-// clients. Who may read answers in a browser is the gateway's to say where it
-// adds a credential, asks for keys or has origins of its own.
+// returnable removes upstream headers that clients must not get. If the gateway adds a credential,
+// requires keys or has cors.origins, it also removes the upstream's CORS headers, because then the
+// gateway decides which pages may read answers.
 func (k *Core) returnable(resp *http.Response) {
 	h := resp.Header
 	upstream.Returnable(resp.StatusCode, h)

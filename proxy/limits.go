@@ -18,21 +18,19 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// maxModel is the length of a model's name in bytes. Headers and events carry it, and
-// what is learned of a target is kept under it.
+// maxModel limits a model name, in bytes, because headers, events and learned knowledge contain it.
 const maxModel = 1024
 
-// sensible refuses names that no model has.
-func sensible(model string) error {
+// checkModelName refuses model names that are too long.
+func checkModelName(model string) error {
 	if len(model) > maxModel {
 		return failf(http.StatusBadRequest, "invalid_model", "The model's name is longer than %d bytes. Nothing was sent upstream.", maxModel)
 	}
 	return nil
 }
 
-// place takes a place for a request, where limits.concurrent bounds them. leave
-// gives it back.
-func (s *Server) place(who client, limit int) (leave func(), err error) {
+// reservePlace reserves a reservePlace for a request if limits.concurrent is set. leave releases it.
+func (s *Server) reservePlace(who client, limit int) (leave func(), err error) {
 	if limit <= 0 {
 		return func() {}, nil
 	}
@@ -42,9 +40,8 @@ func (s *Server) place(who client, limit int) (leave func(), err error) {
 	return func() { s.places.give(who.name, 1) }, nil
 }
 
-// admit charges a request to the limits of its gateway key and of all clients
-// together. body is nil where it is not read. The grant is nil where nothing is
-// limited.
+// admit charges a request to the limits of its gateway key and of all clients together. body is nil if
+// it is not parsed. The grant is nil if nothing is limited.
 func (k *Core) admit(ctx context.Context, who client, model string, raw []byte, body *transcript.Body) (*quota.Grant, error) {
 	if k.Limiter == nil {
 		return nil, nil
@@ -62,11 +59,11 @@ func (k *Core) admit(ctx context.Context, who client, model string, raw []byte, 
 	if refused == nil {
 		return grant, nil
 	}
-	return nil, beyond(refused, model)
+	return nil, limitError(refused, model)
 }
 
-// beyond explains a refusal by a limit.
-func beyond(r *quota.Refusal, model string) *Error {
+// limitError explains a refusal by a limit.
+func limitError(r *quota.Refusal, model string) *Error {
 	whose, scope := "all clients of this gateway together", "total_"
 	if r.Key != "" {
 		whose, scope = fmt.Sprintf("the gateway key %q", r.Key), "key_"
@@ -93,14 +90,15 @@ func beyond(r *quota.Refusal, model string) *Error {
 	return e
 }
 
-// patience is the longest wait that the usual SDKs obey; told of a longer one they
-// ask again at once.
+// patience is the longest Retry-After that common SDKs obey; they ignore a longer one and retry at
+// once.
 const patience = time.Minute
 
-// imageTokens is about what an image costs, whatever its bytes.
+// imageTokens is the estimate for one image, whatever its size.
 const imageTokens = 1000
 
-// estimate is about how many tokens a body has: its bytes, those of images apart.
+// estimate returns the approximate number of tokens in a body: a quarter of its bytes, and imageTokens
+// for each image.
 func estimate(raw []byte) int {
 	const data = ";base64,"
 	size, images := len(raw), 0
@@ -116,39 +114,39 @@ func estimate(raw []byte) int {
 	}
 }
 
-// used is what a completion has used: the answer, and what was spent beyond it. An
-// answer whose usage the upstream did not report is estimated by its size.
+// used returns what a completion used: its answer, and extra usage beyond it. It estimates an answer
+// by its size if the upstream reported no usage.
 func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra recovery.Usage) {
 	t, answer, extra = s.x.Totals()
 	raw := s.x.Body.Raw()
 	most := s.mostUsed(answer, size)
 	if _, n, ok := s.x.Body.OutputLimit(); ok {
-		most.Output = min(most.Output, 2*min(n, maxReported)*max(s.x.Body.N(), 1)+1000) // servers count in their own ways
+		most.Output = min(most.Output, 2*min(n, maxReported)*max(s.x.Body.N(), 1)+1000) // servers count tokens differently
 	}
 	if answer.Input > most.Input || answer.Output > most.Output {
 		answer = recovery.Usage{}
 	}
 	tried := max(s.x.Tried(), 1)
 	most = s.mostUsed(extra, 0)
-	if n := tried + 2; extra.Input > n*most.Input || extra.Output > n*most.Output { // two: a summariser and a planner
+	if n := tried + 2; extra.Input > n*most.Input || extra.Output > n*most.Output { // two more for a summariser and a planner
 		extra = recovery.Usage{Input: tried * estimate(raw)}
 	}
 	if answer == (recovery.Usage{}) && status < 300 && s.x.Tried() > 0 && size > 0 {
-		answer.Input, answer.Output = estimate(raw), max((len(s.sink.Sent())+3)/4, written(s.x.Streaming, size))
+		answer.Input, answer.Output = estimate(raw), max((len(s.sink.Sent())+3)/4, estimateOutput(s.x.Streaming, size))
 	}
 	return t, answer, extra
 }
 
-// maxReported is more than any request can use, in tokens of its input or of its answers:
-// context windows end far below.
+// maxReported is more tokens than any request can use for its input or its answers: context windows
+// are far smaller.
 const maxReported = 4 << 20
 
-// maxUnseen is more than any request uses of what stands neither in its body nor in its answer, in
-// tokens: a server's own instructions, pages that it searches, reasoning that it keeps to itself.
+// maxUnseen is more tokens than any request uses that are neither in its body nor in its answer: a
+// server's own instructions, pages that it searches, hidden reasoning.
 const maxUnseen = 256 << 10
 
-// mostUsed is the most that one attempt at the request can use whose answer has so many bytes: a
-// token has at least one. A report beyond it is none: it would take a key's limits for as long as they last.
+// mostUsed returns the most that one attempt with an answer of size bytes can use: a token has at
+// least one byte. A larger report is ignored, because it would use up a key's limits.
 func (s *sender) mostUsed(reported recovery.Usage, size int64) recovery.Usage {
 	b := s.x.Body
 	most := recovery.Usage{Input: len(b.Raw()) + maxUnseen, Output: max(b.N(), 1)*maxUnseen + int(size)}
@@ -158,8 +156,8 @@ func (s *sender) mostUsed(reported recovery.Usage, size int64) recovery.Usage {
 	return most
 }
 
-// selfContained reports whether the body itself has all that the model reads, as text: no media,
-// nothing under an id, and no tool whose calls the provider answers.
+// selfContained reports whether the body has everything that the model reads, as text: no media, no
+// reference to stored data, and no tool that the provider runs.
 func selfContained(b *transcript.Body) bool {
 	state := b.State()
 	return state.Kind == transcript.Stateless && !state.Bound &&
@@ -167,18 +165,18 @@ func selfContained(b *transcript.Body) bool {
 		!slices.ContainsFunc(b.Messages(), func(m transcript.Message) bool { return m.Shape().Media > 0 })
 }
 
-// eventSize is about how many bytes a streamed answer takes for each of its tokens.
+// eventSize is the approximate number of bytes of a streamed answer per token.
 const eventSize = 256
 
-// written is about how many tokens an answer of so many bytes has.
-func written(streamed bool, size int64) int {
+// estimateOutput estimates the tokens of an answer from its bytes.
+func estimateOutput(streamed bool, size int64) int {
 	if streamed {
 		return int(size / eventSize)
 	}
 	return int(size / 4)
 }
 
-// settle ends a completion's grant with what it has used.
+// settle ends a completion's grant with its actual usage.
 func (s *sender) settle(grant *quota.Grant, status int, size int64) {
 	if grant == nil && !s.x.Budget.Any() {
 		return
@@ -193,20 +191,20 @@ func (s *sender) settle(grant *quota.Grant, status int, size int64) {
 
 func tokens(u recovery.Usage) int64 { return int64(u.Input) + int64(u.Output) }
 
-// spent is what a usage costs, 0 without prices.
+// spent returns the cost of a usage, 0 without prices.
 func (k *Core) spent(u recovery.Usage, models ...string) float64 {
 	return k.Config.Prices.Spent(u, models...)
 }
 
-// metered is a forwarded answer of which the usage is looked for at its end.
+// metered is a forwarded answer whose end is searched for its usage.
 type metered struct {
 	io.ReadCloser
 	resp *http.Response
 	size int64
-	tail []byte // the last bytes, at least maxTail if there are as many
+	tail []byte // the last bytes: at least maxTail of them, or all
 }
 
-// maxTail is how much of an answer's end is searched.
+// maxTail is how many bytes at an answer's end are searched.
 const maxTail = 16 << 10
 
 // Read implements io.Reader.
@@ -220,8 +218,8 @@ func (m *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// used is what a forwarded request has used, if it was answered: as reported, with no more than most
-// tokens of input, or about as much as was read and written.
+// used returns the usage of a forwarded request that was answered: as reported if that is plausible
+// (at most most tokens of input), or else estimated from its sizes.
 func (m *metered) used(raw []byte, most int) recovery.Usage {
 	if m.resp.StatusCode >= 300 {
 		return recovery.Usage{}
@@ -231,7 +229,7 @@ func (m *metered) used(raw []byte, most int) recovery.Usage {
 	}
 	u := recovery.Usage{Input: estimate(raw)}
 	if kind := first(m.resp.Header, "Content-Type"); strings.Contains(kind, "json") || strings.HasPrefix(kind, "text/") {
-		u.Output = written(strings.HasPrefix(kind, "text/event-stream"), m.size)
+		u.Output = estimateOutput(strings.HasPrefix(kind, "text/event-stream"), m.size)
 	}
 	return u
 }

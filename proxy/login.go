@@ -11,20 +11,20 @@ import (
 	"github.com/rebound-llm/rebound/proxy/admin"
 )
 
-// A browser keeps no admin token: it gets a cookie that is made of it, for the page
-// only. Replicas with the same token know each other's; another token ends them all.
+// A browser does not keep the admin token: it gets a cookie derived from it, for the page only.
+// Replicas with the same token accept each other's cookies; a new token invalidates them all.
 const (
 	adminCookie = "rebound_admin"
 	adminStay   = 12 * time.Hour
 	pagePath    = "/rebound/"
 	loginPath   = pagePath + "login"
-	// stylePath is all of the page that anybody gets: the form needs it.
+	// stylePath is the only file of the page that needs no login, because the login form uses it.
 	stylePath = pagePath + "style.css"
-	// maxForm bounds what is read of the form.
+	// maxForm limits how much of the login form is read, in bytes.
 	maxForm = 8 << 10
 )
 
-// stamp is the value of a cookie that ends at a moment.
+// stamp returns the value of a cookie that expires at end.
 func stamp(token string, end time.Time) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(end.Unix()))
 	mac := hmac.New(sha256.New, []byte(token))
@@ -33,8 +33,7 @@ func stamp(token string, end time.Time) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(b))
 }
 
-// stamped reports whether a request has a cookie that is made of the token and has
-// not ended.
+// stamped reports whether a request has an unexpired cookie that was made from the token.
 func stamped(r *http.Request, token string, now time.Time) bool {
 	c, err := r.Cookie(adminCookie)
 	if err != nil || token == "" {
@@ -48,7 +47,7 @@ func stamped(r *http.Request, token string, now time.Time) bool {
 	return now.Before(end) && end.Before(now.Add(adminStay+time.Minute)) && hmac.Equal([]byte(c.Value), []byte(stamp(token, end)))
 }
 
-// login answers the form: the right token becomes a cookie.
+// login answers the login form: for the right token it sets the cookie.
 func (s *Server) login(w http.ResponseWriter, r *http.Request, token string) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	given := r.PostFormValue("token")

@@ -9,10 +9,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// actionRepaired is what X-Rebound-Recovery says of an answer that was mended.
+// actionRepaired is the value of X-Rebound-Recovery for an answer with repaired tool calls.
 const actionRepaired = "tool_call_repaired"
 
-// options are those of one attempt's answer.
+// options returns the stream options of one attempt's answer.
 func (n *answer) options() stream.Options {
 	s, a := n.s, &n.a
 	o := stream.Options{Config: s.core.Stream, Format: s.wire.answers, Sink: s.sink, Resume: a.Resume,
@@ -21,7 +21,7 @@ func (n *answer) options() stream.Options {
 	if !a.Plain {
 		o.Fault = func(body []byte) bool { return s.fault(n.resp, body) }
 	}
-	o.ItemIDs = s.core.apart()
+	o.ItemIDs = s.core.separatesClients()
 	if s.x.Keeps && (a.Resume == nil || a.Resume.Way != recovery.WayFetch) {
 		o.Joined = func(id string, output []byte) { s.keep(n.ctx, id, output) }
 	}
@@ -35,8 +35,8 @@ func (n *answer) options() stream.Options {
 	return o
 }
 
-// repaired tells what was mended of the answer that is being delivered. It runs
-// where that is done: the exchange has no other owner meanwhile.
+// repaired reports what was repaired in the answer that is being delivered. It runs in the delivering
+// goroutine, the only one that uses the exchange meanwhile.
 func (n *answer) repaired(list []recovery.Repair) {
 	n.s.x.Did(actionRepaired)
 	ev := n.event(recovery.EventCallRepaired)
@@ -44,14 +44,14 @@ func (n *answer) repaired(list []recovery.Repair) {
 	n.s.core.Observer.Observe(ev)
 }
 
-// broke tells that the judging of an answer broke: it is delivered as it came.
+// broke reports a failure of the repair code; the answer is delivered unchanged.
 func (n *answer) broke(cause string) {
 	ev := n.event(recovery.EventDegraded)
 	ev.Cause = cause
 	n.s.core.Observer.Observe(ev)
 }
 
-// ranAway tells of an answer that repeated itself without end and was let go on.
+// ranAway reports an answer that repeated itself endlessly and was not stopped.
 func (n *answer) ranAway() {
 	a, ok := n.Deliverable.(*stream.Answer)
 	if !ok || !a.Runaway() {
@@ -69,8 +69,8 @@ func (n *answer) event(name recovery.EventName) recovery.Event {
 	return ev
 }
 
-// salvage makes an answer of what a provider refused of its own model's output,
-// if the error says what that was and calls can be read from it.
+// salvage builds an answer from model output that the provider refused, if the error contains that
+// output and calls can be read from it.
 func (s *sender) salvage(a recovery.Attempt, f *recovery.Failure, o stream.Options) *stream.Composed {
 	b := s.x.Body
 	if f.Class() != recovery.ModelOutputInvalid || o.Mender == nil || a.Resume != nil || f.Released > recovery.ReleasedNothing ||
@@ -93,7 +93,7 @@ func (s *sender) salvage(a recovery.Attempt, f *recovery.Failure, o stream.Optio
 	return stream.Compose(b, c, v.Repairs, o)
 }
 
-// codeStopped is the code of an error in the place of the gateway's own answer.
+// codeStopped is the error code of a stopped session.
 const codeStopped = "session_stopped"
 
 // replied delivers the gateway's own answer, and completes the request's event.

@@ -12,14 +12,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// speaksMessages reports whether a client speaks Anthropic's Messages API: by the path, or by
-// the header that its servers demand on all of theirs. Threads of OpenAI's Assistants have
-// messages, too, at another place.
+// speaksMessages reports whether a client speaks Anthropic's Messages API: by the path, or by the
+// header that its servers require on all paths. The messages of OpenAI's Assistants threads have other
+// paths.
 func speaksMessages(r *http.Request) bool {
 	return strings.Contains(strings.TrimRight(r.URL.Path, "/")+"/", "/v1/messages/") || first(r.Header, "Anthropic-Version") != ""
 }
 
-// familyWire is the format in which a forwarded request is answered.
+// familyWire returns the Messages wire, or else the chat wire, for requests that have no wire of their
+// own.
 func familyWire(messages bool) *wire {
 	if messages {
 		return messagesWire()
@@ -27,7 +28,7 @@ func familyWire(messages bool) *wire {
 	return chatWire()
 }
 
-// withoutPrefix takes off what base URLs of clients of the Messages API may have before /v1.
+// withoutPrefix removes any prefix that clients of the Messages API have before /v1 in their base URL.
 func withoutPrefix(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		u := c.Request().URL
@@ -40,7 +41,7 @@ func withoutPrefix(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// unserved is what a client gets for a model that no upstream of its format serves.
+// unserved is the error for a model that no upstream serves in this format.
 func (k *Core) unserved(w *wire, model string) *Error {
 	if w.messages() && k.Messages == "" {
 		return reported(http.StatusNotFound, "no_upstream", "No upstream speaks the Messages API. Set ANTHROPIC_UPSTREAM_URL, or add one with 'format: anthropic' under "+
@@ -52,7 +53,7 @@ func (k *Core) unserved(w *wire, model string) *Error {
 	return reported(http.StatusNotFound, "model_not_found", "No upstream serves the model %s in this format. Add it to 'models' in the configuration.", printable(model))
 }
 
-// listed is the upstream whose list of models a client gets.
+// listed names the upstream whose list of models a client gets.
 func (k *Core) listed(messages bool) string {
 	if messages {
 		return k.Messages
@@ -60,9 +61,9 @@ func (k *Core) listed(messages bool) string {
 	return k.Fallback
 }
 
-// counted answers a request for the number of its tokens where the upstream cannot: false where
-// that has another reason than that it does not know how.
-func (p *passage) counted(c echo.Context, f *recovery.Failure) bool {
+// answerCount answers a request for its token count with an estimate if the upstream does not implement
+// it. It returns false if it did not answer.
+func (p *passage) answerCount(c echo.Context, f *recovery.Failure) bool {
 	if p.place != "/messages/count_tokens" || p.core.Measure == nil || strings.Contains(strings.ToLower(string(f.Response.Body)), "model") {
 		return false
 	}
@@ -80,8 +81,8 @@ func (p *passage) counted(c echo.Context, f *recovery.Failure) bool {
 	return c.JSON(http.StatusOK, map[string]int{"input_tokens": p.core.Measure(body, f.Target.Model)}) == nil
 }
 
-// asMessages puts a last failure into Anthropic's envelope, unless it came in that. An error that
-// ends a stream has the type that clients try again, unless trying again cannot help.
+// asMessages converts the last failure to Anthropic's envelope, unless it already has that. An error
+// that ends a stream gets the type that clients retry, unless a retry cannot help.
 func (k *Core) asMessages(r *reply, f *recovery.Failure, x *recovery.Exchange, begun bool) {
 	if gjson.GetBytes(r.body, "type").Str != "error" || !gjson.GetBytes(r.body, "error.type").Exists() || begun {
 		kind := messagesErrorType(r.status)
@@ -111,7 +112,7 @@ type messagesError struct {
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// messagesEnvelope is an error as a client of the Messages API reads it.
+// messagesEnvelope encodes an error in Anthropic's format.
 func messagesEnvelope(kind, message, code, request string) []byte {
 	m := messagesError{Type: "error", RequestID: request}
 	m.Error.Type, m.Error.Message, m.Error.Code = kind, message, code
@@ -122,7 +123,7 @@ func messagesEnvelope(kind, message, code, request string) []byte {
 	return raw
 }
 
-// messagesErrorType is the type that Anthropic's servers give with a status.
+// messagesErrorType returns the error type that Anthropic's servers use with a status.
 func messagesErrorType(status int) string {
 	switch status {
 	case http.StatusUnauthorized:

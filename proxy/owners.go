@@ -14,21 +14,21 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Owners remember what upstreams made for whom, by ids. Safe for concurrent use.
+// Owners records which client and upstream made the objects with given ids. Safe for concurrent use.
 type Owners interface {
-	// Claim notes whose the ids are, but for those that belong to somebody else already.
+	// Claim records the owner of ids, except ids that already have another owner.
 	Claim(ctx context.Context, o Ownership, ids ...string)
-	// Of says whose the ids are, in order: the zero value for one that is not known.
+	// Of returns the owners of ids, in order: the zero value for an unknown id.
 	Of(ctx context.Context, ids ...string) []Ownership
 }
 
-// Ownership says who had something made, and where.
+// Ownership is the client that had something made, and the upstream that made it.
 type Ownership struct {
 	Owner         string // name of the gateway key, else the label of the client's own credential
-	Upstream, Key string // Key is the label of the upstream's own; empty for the client's
+	Upstream, Key string // Key is the label of the upstream's key; empty for the client's own credential
 }
 
-// owner names a client for what it has made.
+// owner returns the name under which a client owns objects.
 func (k *Core) owner(who client) string {
 	if who.passes {
 		return k.labels.of(who.credential)
@@ -36,16 +36,16 @@ func (k *Core) owner(who client) string {
 	return "key " + who.name
 }
 
-// home is where something was made that a client names. foreign means that it is not
-// this client's: it belongs to another, or nobody knows to whom where several gateway
-// keys share the credentials of the upstreams.
+// home returns where the object with an id was made. foreign means that it is not this client's: it
+// belongs to another client, or its owner is unknown and several gateway keys share the upstreams'
+// credentials.
 func (k *Core) home(ctx context.Context, who client, id string) (at Ownership, known, foreign bool) {
 	if k.Owners == nil {
 		return Ownership{}, false, false
 	}
 	at = k.Owners.Of(ctx, id)[0]
 	if at.Owner == "" {
-		return Ownership{}, false, k.apart()
+		return Ownership{}, false, k.separatesClients()
 	}
 	if at.Owner != k.owner(who) {
 		return Ownership{}, false, true
@@ -54,9 +54,9 @@ func (k *Core) home(ctx context.Context, who client, id string) (at Ownership, k
 	return at, u != nil && (at.Key == "" || u.Has(at.Key)), false
 }
 
-// remembers reports whether it matters later where a response was made, and for whom:
-// there is a choice, or clients of different rights.
-func (k *Core) remembers() bool {
+// tracksOwners reports whether the origin and owner of objects matter: there are several upstreams or
+// keys to choose from, or gateway keys.
+func (k *Core) tracksOwners() bool {
 	if k.Owners == nil {
 		return false
 	}
@@ -67,12 +67,12 @@ func (k *Core) remembers() bool {
 	return several || len(k.Config.Auth.Keys) > 0
 }
 
-// claim remembers where the response that is being delivered, or parts of it, were made. The result waits
-// until that is stored, which takes no longer than the store may.
+// claim records where the response being delivered, or its items, were made. The returned function
+// waits until that is stored; the store limits how long.
 func (n *answer) claim(ctx context.Context, ids ...string) (wait func()) {
 	s := n.s
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" })
-	if len(ids) == 0 || !s.x.Body.State().Stored || !s.core.remembers() {
+	if len(ids) == 0 || !s.x.Body.State().Stored || !s.core.tracksOwners() {
 		return func() {}
 	}
 	done := make(chan struct{})
@@ -87,8 +87,8 @@ func (n *answer) claim(ctx context.Context, ids ...string) (wait func()) {
 	return func() { <-done }
 }
 
-// aimed keeps what goes on from an earlier response where that was made.
-func (k *Core) aimed(ctx context.Context, x *recovery.Exchange, who client, w *wire) error {
+// pinHome pins a request that continues an earlier response to the target that made it.
+func (k *Core) pinHome(ctx context.Context, x *recovery.Exchange, who client, w *wire) error {
 	if w.requests == transcript.Responses {
 		if err := k.ownsAll(ctx, who, x.Body.Raw()); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (k *Core) aimed(ctx context.Context, x *recovery.Exchange, who client, w *w
 	}
 	at, known, foreign := k.home(ctx, who, id)
 	switch {
-	case foreign, strings.HasPrefix(id, "resp_"+transcript.OwnMark): // no upstream knows what the gateway wrote
+	case foreign, strings.HasPrefix(id, "resp_"+transcript.OwnMark): // upstreams do not know ids that the gateway made
 		return failf(http.StatusBadRequest, "previous_response_not_found", "Previous response with id %s not found. Send the whole conversation instead.",
 			printable(id))
 	case known:
@@ -112,17 +112,17 @@ func (k *Core) aimed(ctx context.Context, x *recovery.Exchange, who client, w *w
 	return nil
 }
 
-// maxNamed bounds the ids that are looked up for one request.
+// maxNamed limits the ids that are looked up for one request.
 const maxNamed = 1000
 
-// ownsAll refuses a body that names what another client has made, or nobody knows who has, where
-// clients are kept apart. The names of fields count as the most forgiving server reads them: in any
-// letters, each time they occur.
+// ownsAll refuses a body that refers to objects of other or unknown clients, if there are several
+// gateway keys. It reads field names as the most lenient server does: in any case, and every
+// duplicate.
 func (k *Core) ownsAll(ctx context.Context, who client, body []byte) error {
-	if !k.apart() || k.Owners == nil {
+	if !k.separatesClients() || k.Owners == nil {
 		return nil
 	}
-	ids := named(body)
+	ids := referredIDs(body)
 	if len(ids) == 0 {
 		return nil
 	}
@@ -139,9 +139,9 @@ func (k *Core) ownsAll(ctx context.Context, who client, body []byte) error {
 	return nil
 }
 
-// named lists the ids of what was made before that a body goes on from: a response, a
-// conversation, and items that it only refers to. What the gateway itself wrote has no owner.
-func named(body []byte) (ids []string) {
+// referredIDs returns the ids of earlier objects that a body refers to: a response, a conversation, and
+// stored items. It skips ids that the gateway made, which have no owner.
+func referredIDs(body []byte) (ids []string) {
 	add := func(v gjson.Result) {
 		if _, rest, _ := strings.Cut(v.Str, "_"); v.Str != "" && !strings.HasPrefix(rest, transcript.OwnMark) {
 			ids = append(ids, v.Str)
@@ -161,7 +161,7 @@ func named(body []byte) (ids []string) {
 			})
 		case (strings.EqualFold(name, "input") || strings.EqualFold(name, "items")) && v.IsArray():
 			v.ForEach(func(_, item gjson.Result) bool {
-				for _, id := range referred(item) {
+				for _, id := range itemIDs(item) {
 					add(id)
 				}
 				return len(ids) <= maxNamed
@@ -172,8 +172,9 @@ func named(body []byte) (ids []string) {
 	return ids
 }
 
-// referred is the ids of an item that stands for a stored one: it says so, or neither has a type nor a speaker.
-func referred(item gjson.Result) (ids []gjson.Result) {
+// itemIDs returns the ids of an item that refers to a stored one: its type says so, or it has neither
+// type nor role.
+func itemIDs(item gjson.Result) (ids []gjson.Result) {
 	stands, other := false, false
 	item.ForEach(func(key, v gjson.Result) bool {
 		switch name := key.String(); {
@@ -192,9 +193,8 @@ func referred(item gjson.Result) (ids []gjson.Result) {
 	return ids
 }
 
-// keeper is where a request for something that was made goes: to the upstream and the
-// key that made it. nil is anywhere.
-func (k *Core) keeper(c echo.Context, who client, up *upstream.Request, parts []string) ([]recovery.Choice, error) {
+// ownerTarget returns the upstream and key that made the object of a request, or nil if any target will do.
+func (k *Core) ownerTarget(c echo.Context, who client, up *upstream.Request, parts []string) ([]recovery.Choice, error) {
 	id := ""
 	for _, res := range owned() {
 		if found, ok := res.matches(parts[:min(len(parts), 2)]); ok {
@@ -202,7 +202,7 @@ func (k *Core) keeper(c echo.Context, who client, up *upstream.Request, parts []
 		}
 	}
 	if id == "" && up.Body != nil && len(parts) == 1 && strings.EqualFold(parts[0], "responses") {
-		if ids := named(up.Body); len(ids) > 0 {
+		if ids := referredIDs(up.Body); len(ids) > 0 {
 			id = ids[0]
 		}
 	}

@@ -20,30 +20,30 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// connectTries is how often a request is tried where nothing could be sent.
+// connectTries is how often a request is tried while nothing could be sent.
 const connectTries = 3
 
-// passage is a request that is forwarded unchanged, until its answer has ended.
+// passage is a request that is forwarded unchanged.
 type passage struct {
 	core  *Core
 	who   client
 	up    upstream.Request
-	place string // its path as rules read it
+	place string // its normalized path, which rules compare
 
 	messages bool // its client speaks the Messages API
 	mode     recovery.Mode
 	ev       recovery.Event
 	grant    *quota.Grant
 	started  time.Time
-	answer   *metered // where what was used is counted
+	answer   *metered // nil if its usage is not counted
 }
 
-// passthrough forwards any other path unchanged. JSON bodies with a model
-// follow the model map, everything else goes to the default upstream. It is
-// tried again only where nothing was sent, but for what is repeatable.
+// passthrough forwards requests for all other paths unchanged. JSON bodies with a model follow the
+// model map, everything else goes to the default upstream. Only repeatable requests are retried after
+// something was sent.
 func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	req := c.Request()
-	p := &passage{core: core, who: who, up: upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Header: req.Header, Narrow: who.restricted()}}
+	p := &passage{core: core, who: who, up: upstream.Request{Method: req.Method, Path: withoutV1(req.URL.EscapedPath()), Header: req.Header, Narrow: who.restricted()}}
 	up := &p.up
 	parts := partsOf(up.Path)
 	p.place = "/" + strings.ToLower(strings.Join(parts, "/"))
@@ -57,7 +57,7 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 		return err
 	}
 	p.mode = mode
-	targets, model, raw, err := s.aim(core, c, who, up, parts, p.messages)
+	targets, model, raw, err := s.findTargets(core, c, who, up, parts, p.messages)
 	if raw != nil {
 		defer raw.end(false)
 	}
@@ -71,9 +71,9 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 		return err
 	}
 	up.Query = core.scrub(who, up.Header, req.URL.RawQuery)
-	upstream.Forwardable(up.Header, s.via) // with its Accept-Encoding: the answer is not read here
+	upstream.Forwardable(up.Header, s.via) // keeps Accept-Encoding, because the answer is passed through
 	if who.restricted() || core.hidden.Load() != nil || p.grant != nil || slices.Contains(madeAt, p.place) {
-		up.Header["Accept-Encoding"] = []string{"identity"} // but for ids, secrets and usage in it
+		up.Header["Accept-Encoding"] = []string{"identity"} // except for its ids, secrets and usage, which are read
 	}
 	s.inFlight.Begin()
 	defer s.inFlight.End()
@@ -99,11 +99,11 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	return p.deliver(c, resp)
 }
 
-// report tells of the request and what it spent, once it has ended.
+// report observes the request's event, with its usage and cost, when it has ended.
 func (p *passage) report(model string) {
 	if p.answer != nil {
 		most := len(p.up.Body) + maxUnseen
-		if p.up.Path != "/completions" && !repeatable(p.up.Method, p.up.Path) { // others may name more than they have in themselves
+		if p.up.Path != "/completions" && !repeatable(p.up.Method, p.up.Path) { // others may refer to input that is not in the body
 			most = max(most, maxReported)
 		}
 		p.ev.Usage = p.answer.used(p.up.Body, most)
@@ -115,7 +115,7 @@ func (p *passage) report(model string) {
 	p.core.Observer.Observe(p.ev)
 }
 
-// unanswered is what the client gets where no answer came: whose fault it was.
+// unanswered is the client's error if no answer came; it depends on who caused that.
 func (p *passage) unanswered(c echo.Context, err error) error {
 	ctx := c.Request().Context()
 	if body, ok := p.up.Reader.(*upload); ok {
@@ -137,8 +137,8 @@ func (p *passage) unanswered(c echo.Context, err error) error {
 		Message: "The upstream could not be reached. Nothing came back from it."}
 }
 
-// deliver passes an answer on as it comes, without the gateway's secrets, and notes
-// whose it is and which windows it states.
+// deliver copies an answer to the client, without the gateway's secrets. It records the owner of a new
+// object and the windows in a list of models.
 func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 	core, target, req := p.core, p.ev.Target, c.Request()
 	p.ev.Status = resp.StatusCode
@@ -154,8 +154,8 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 	}
 	core.returnable(resp)
 	core.hideErrors(resp)
-	if resp.StatusCode < 300 && req.Method == http.MethodPost && slices.Contains(madeAt, p.place) && core.remembers() {
-		core.claimed(req.Context(), core.owner(p.who), target, resp)
+	if resp.StatusCode < 300 && req.Method == http.MethodPost && slices.Contains(madeAt, p.place) && core.tracksOwners() {
+		core.recordOwner(req.Context(), core.owner(p.who), target, resp)
 	}
 	if p.grant != nil {
 		p.answer = &metered{ReadCloser: resp.Body, resp: resp}
@@ -168,9 +168,9 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 	defer sink.Close()
 	defer resp.Body.Close()
 	sink.Begin(resp.StatusCode, resp.Header)
-	var list *overheard
+	var list *copyingBody
 	if p.up.Path == "/models" && resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Encoding") == "" {
-		list = &overheard{ReadCloser: resp.Body}
+		list = &copyingBody{ReadCloser: resp.Body}
 		resp.Body = list
 	}
 	if broken := stream.Copy(sink, resp.Body); broken != nil {
@@ -182,8 +182,8 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 	return nil
 }
 
-// relocate makes a redirect within the upstream one within the gateway. Others are
-// refused: they lead a client, with its credential, where the gateway does not.
+// relocate rewrites a redirect within the upstream to one within the gateway. It refuses others, which
+// would lead a client with its credential past the gateway.
 func (p *passage) relocate(resp *http.Response) error {
 	target := p.ev.Target
 	asked := p.up
@@ -203,7 +203,7 @@ func (p *passage) relocate(resp *http.Response) error {
 	return nil
 }
 
-// operation is what OpenTelemetry calls the work of a path.
+// operation returns OpenTelemetry's name for the operation of a path.
 func operation(path string) string {
 	switch path {
 	case "/embeddings":
@@ -214,22 +214,22 @@ func operation(path string) string {
 	return "other"
 }
 
-// hideErrors takes the gateway's secrets out of an error, whole or in a stream.
+// hideErrors removes the gateway's secrets from an error response or an error in a stream.
 func (k *Core) hideErrors(resp *http.Response) {
 	switch {
 	case k.hidden.Load() == nil:
 	case resp.StatusCode < 300:
 		k.hideEvents(resp)
 	default:
-		_ = upstream.Decode(resp) // it was not asked to encode anything
+		_ = upstream.Decode(resp) // the request asked for no encoding
 		k.hidden.Load().Header(resp.Header)
 		resp.Body = k.hidden.Load().Body(resp.Body)
-		resp.Header.Del("Content-Length") // it may become another
+		resp.Header.Del("Content-Length") // the length may change
 	}
 }
 
-// hideEvents takes the gateway's secrets out of a stream, which may have errors
-// in it, where it is passed on as it comes.
+// hideEvents removes the gateway's secrets from a stream that is passed on unchanged and may contain
+// errors.
 func (k *Core) hideEvents(resp *http.Response) {
 	if k.hidden.Load() != nil && strings.HasPrefix(first(resp.Header, "Content-Type"), "text/event-stream") {
 		resp.Body = k.hidden.Load().Body(resp.Body)
@@ -237,9 +237,9 @@ func (k *Core) hideEvents(resp *http.Response) {
 	}
 }
 
-// aim finds the targets of a request by the model in its body, that, and the body
-// itself: a buffer where it was read, even with an error.
-func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, parts []string, messages bool) (_ []recovery.Choice, model string, raw *buffer, err error) {
+// findTargets returns the targets for the model in a request's body, the model, and the buffer of the body if
+// it was read; the buffer also with an error.
+func (s *Server) findTargets(k *Core, c echo.Context, who client, up *upstream.Request, parts []string, messages bool) (_ []recovery.Choice, model string, raw *buffer, err error) {
 	req := c.Request()
 	empty := req.Body == nil || req.ContentLength == 0
 	asJSON := !empty && strings.Contains(req.Header.Get("Content-Type"), "json") && req.Header.Get("Content-Encoding") == ""
@@ -251,7 +251,7 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, 
 		if transcript.Valid(raw.bytes, k.Config.Limits.Nesting) == nil {
 			model = gjson.GetBytes(raw.bytes, "model").Str
 		}
-		if err := sensible(model); err != nil {
+		if err := checkModelName(model); err != nil {
 			return nil, "", raw, err
 		}
 	}
@@ -263,7 +263,7 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, 
 	if !asJSON && !empty {
 		up.Reader, up.Length = s.upload(c, k.Config.Limits.BodyTimeout), req.ContentLength
 	}
-	if k.apart() && !empty && len(parts) > 0 && slices.ContainsFunc(referringAt, func(name string) bool { return strings.EqualFold(name, parts[0]) }) && !who.opens(parts) {
+	if k.separatesClients() && !empty && len(parts) > 0 && slices.ContainsFunc(referringAt, func(name string) bool { return strings.EqualFold(name, parts[0]) }) && !who.opens(parts) {
 		if !asJSON {
 			return nil, "", raw, failf(http.StatusUnsupportedMediaType, "content_type", "The body must be sent as 'Content-Type: application/json', not compressed.")
 		}
@@ -274,7 +274,7 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, 
 			return nil, "", raw, err
 		}
 	}
-	if targets, err := k.keeper(c, who, up, parts); targets != nil || err != nil {
+	if targets, err := k.ownerTarget(c, who, up, parts); targets != nil || err != nil {
 		return targets, model, raw, err
 	}
 	credential := ""
@@ -291,7 +291,7 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, 
 	return k.readyFirst(list), model, raw, nil
 }
 
-// readyFirst moves what may be asked now before the rest.
+// readyFirst moves targets that are ready now to the front.
 func (k *Core) readyFirst(list []recovery.Choice) []recovery.Choice {
 	slices.SortStableFunc(list, func(a, b recovery.Choice) int {
 		ra, rb := k.Engine.Health.Check(a.Target).Ready, k.Engine.Health.Check(b.Target).Ready
@@ -306,8 +306,8 @@ func (k *Core) readyFirst(list []recovery.Choice) []recovery.Choice {
 	return list
 }
 
-// forward makes the request; a target that cannot be reached passes it to the
-// next. It also returns the target that was asked last.
+// forward sends the request, and goes on to the next target if one cannot be reached. It also returns
+// the last target that it asked.
 func (k *Core) forward(ctx context.Context, targets []recovery.Choice, up upstream.Request) (*http.Response, recovery.Choice, error) {
 	client := up.Body
 	for n := 0; ; n++ {
@@ -326,7 +326,7 @@ func (k *Core) forward(ctx context.Context, targets []recovery.Choice, up upstre
 	}
 }
 
-// withModel sets the model of a body; bytes that already name it stay as they are.
+// withModel sets the model of a body. It returns raw itself if that already names the model.
 func withModel(raw []byte, model string, depth int) []byte {
 	b, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{Depth: depth})
 	if err != nil || b.Model() == model {
@@ -339,17 +339,17 @@ func withModel(raw []byte, model string, depth int) []byte {
 	return out
 }
 
-// below takes the prefix off that upstreams' base URLs already end with.
-func below(path string) string { return strings.TrimPrefix(path, "/v1") }
+// withoutV1 removes the /v1 prefix, which upstreams' base URLs already contain.
+func withoutV1(path string) string { return strings.TrimPrefix(path, "/v1") }
 
-// modelListTime bounds how long the upstream's list is waited for.
+// modelListTime limits the wait for an upstream's list of models.
 const modelListTime = 10 * time.Second
 
-// maxModelList bounds what is read of an upstream's list.
+// maxModelList limits how much of an upstream's list is read, in bytes.
 const maxModelList = 8 << 20
 
-// models is the default upstream's list plus the configured names. Where the
-// upstream gives none, the configured names are the list.
+// models answers with the default upstream's list plus the configured names, or with these alone if
+// the upstream gives no list.
 func (s *Server) models(c echo.Context) error {
 	core := s.core.Load()
 	req := c.Request()
@@ -405,7 +405,7 @@ func (s *Server) models(c echo.Context) error {
 	return c.JSON(http.StatusOK, map[string]any{"object": "list", "data": list})
 }
 
-// modelEntry is a configured model as lists name it.
+// modelEntry returns the entry of a configured model in a list.
 func modelEntry(name string, messages bool) map[string]any {
 	if messages {
 		return map[string]any{"type": "model", "id": name, "display_name": name, "created_at": time.Unix(0, 0).UTC().Format(time.RFC3339)}

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// resource is a path below /v1 and what a gateway key may do there although other keys share
-// the upstream's credential. In a path {id} stands for what the key itself has made, {any} for
-// one part of any name, and a last {rest} for what follows.
+// resource is a path below /v1 and its allowed methods for a gateway key when other keys share the
+// upstream's credential. In a path {id} is an object that the key itself has made, {any} one part with
+// any name, and a final {rest} any further parts.
 type resource struct {
 	path    string
 	methods []string
@@ -21,7 +21,8 @@ var (
 	remove = []string{http.MethodGet, http.MethodHead, http.MethodDelete}
 )
 
-// shared are the resources at which nothing of another client can be seen or changed.
+// shared returns the resources at which a client can neither see nor change anything of another
+// client.
 func shared() []resource {
 	list := []resource{
 		{"/models", get}, {"/models/{rest}", get}, {"/messages/count_tokens", post}, {"/images/edits", post}, {"/images/variations", post},
@@ -34,7 +35,7 @@ func shared() []resource {
 	return append(list, owned()...)
 }
 
-// owned are the resources of what a client has made itself.
+// owned returns the resources of objects that a client has made itself.
 func owned() []resource {
 	return []resource{
 		{"/responses/{id}", remove}, {"/responses/{id}/cancel", post}, {"/responses/{id}/input_items", get},
@@ -44,19 +45,18 @@ func owned() []resource {
 	}
 }
 
-// madeAt are the paths whose answers tell the id of something that was made.
+// madeAt are the paths whose answers contain the id of a new object.
 var madeAt = []string{"/files", "/conversations", "/uploads"}
 
-// referringAt are the first parts of paths at which a body may name what was made before.
+// referringAt are the first path parts at which a body may refer to earlier objects.
 var referringAt = []string{"responses", "conversations"}
 
-// partsOf is the one reading of a path that all rules go by: decoded until nothing is left to
-// decode, without parameters, empty parts and the difference between slashes. Servers differ in
-// what of this they do themselves.
+// partsOf splits a path in the one form that all rules compare: fully decoded, without parameters and
+// empty parts, with backslashes as slashes. Servers differ in which of these steps they take.
 func partsOf(path string) []string {
 	for {
 		plain, err := url.PathUnescape(path)
-		if err != nil || plain == path { // of paths that are too often encoded, SafePath lets none in
+		if err != nil || plain == path { // SafePath refuses paths that are encoded too often
 			break
 		}
 		path = plain
@@ -68,7 +68,7 @@ func partsOf(path string) []string {
 	return slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 }
 
-// matches reports whether a path is one of the resource, and the id in it.
+// matches reports whether a path belongs to the resource, and returns the id in it.
 func (r resource) matches(parts []string) (id string, ok bool) {
 	names := strings.Split(r.path[1:], "/")
 	for i, name := range names {
@@ -86,24 +86,25 @@ func (r resource) matches(parts []string) (id string, ok bool) {
 	return id, len(names) == len(parts)
 }
 
-// opens reports whether the configuration opens a path for the client: auth.keys[].paths.
+// opens reports whether auth.keys[].paths opens a path for the client.
 func (c client) opens(parts []string) bool {
 	return slices.ContainsFunc(c.paths, func(p string) bool {
-		names := partsOf(below(p))
+		names := partsOf(withoutV1(p))
 		return len(names) <= len(parts) && slices.EqualFunc(names, parts[:len(names)], strings.EqualFold)
 	})
 }
 
-// apart reports whether clients of one credential are kept apart: there are several gateway keys.
-func (k *Core) apart() bool { return len(k.Config.Auth.Keys) > 1 }
+// separatesClients reports whether clients of one upstream credential are separated: there are several gateway
+// keys.
+func (k *Core) separatesClients() bool { return len(k.Config.Auth.Keys) > 1 }
 
-// permits refuses what a gateway key may not use: what manages the operator's account, and, where
-// there are several keys, all that is not known to keep them apart.
+// permits refuses paths that a gateway key may not use: those that manage the operator's account and,
+// with several keys, all that are not known to separate them.
 func (k *Core) permits(who client, r *http.Request, parts []string) error {
 	if who.passes || who.opens(parts) || len(parts) == 0 {
 		return nil
 	}
-	if !k.apart() && !strings.EqualFold(parts[0], "organization") {
+	if !k.separatesClients() && !strings.EqualFold(parts[0], "organization") {
 		return nil
 	}
 	for _, res := range shared() {

@@ -7,37 +7,35 @@ import (
 	"time"
 )
 
-// pool is what all requests of this process share: places, or the memory of
-// their bodies. Safe for concurrent use. It never waits: a
-// request that finds no room is refused, and its client asks again.
+// pool is a resource that all requests of this process share: places, or memory for bodies. Safe for
+// concurrent use. It never waits: a request that finds no room is refused, and its client retries.
 //
-// A gateway key may take its even share, and more only as far as the others have
-// not lately wanted it: who sends as much as it can pushes nobody out. For each key
-// that is away a part of its share is kept free, since answers may last long: who
-// comes later can begin at once. Clients without a gateway key are not told apart.
+// A gateway key may take its equal share, and more only if other keys have not recently wanted it, so
+// that a busy key does not push out the others. Part of each inactive key's share stays free, because
+// answers may last long and a new client should be able to begin at once. Clients without a gateway
+// key count as one.
 type pool struct {
-	// open is the part of the limit, from 0 to 1, up to which everybody may take:
-	// for what some need much of at once, like memory.
+	// open is the fraction of the limit, from 0 to 1, up to which any key may take: for resources like
+	// memory, of which one request may need much.
 	open  float64
 	taken atomic.Int64
-	keys  atomic.Int64 // gateway keys that there are; 0: nothing is kept for those that are away
+	keys  atomic.Int64 // number of gateway keys; 0: nothing is reserved for inactive ones
 
 	mu    sync.Mutex
-	users map[string]*user // by gateway key: those that have something, or lately wanted it
+	users map[string]*user // by gateway key: those that hold something or recently wanted it
 }
 
-// user is what a gateway key has of a pool.
+// user is the use of a pool by one gateway key.
 type user struct {
 	taken int64
-	era   int64    // of wants
-	wants [2]int64 // the most that it had or asked for at once, in this era and in the one before
+	era   int64    // the era of wants[0]
+	wants [2]int64 // the most that it held or asked for at once, in this era and in the previous one
 }
 
-// era is how long what a key wanted is remembered at least, and half as long as
-// at most.
+// era is the unit in which demand is remembered: for at least one era and at most two.
 const era = 5 * time.Second
 
-// want is the most that the user wanted lately.
+// want records demand n and returns the user's highest recent demand.
 func (u *user) want(now, n int64) int64 {
 	switch u.era {
 	case now:
@@ -51,7 +49,8 @@ func (u *user) want(now, n int64) int64 {
 	return max(u.wants[0], u.wants[1])
 }
 
-// take takes n of limit for a gateway key, or for a client without one.
+// take takes n of limit for a gateway key, or for a client without one. It reports whether there was
+// room.
 func (p *pool) take(key string, n, limit int64) bool {
 	if key != "" {
 		p.mu.Lock()
@@ -70,7 +69,7 @@ func (p *pool) take(key string, n, limit int64) bool {
 	return true
 }
 
-// fair reports whether a key may take n more as far as other keys are concerned.
+// fair reports whether a key may take n more with regard to the other keys.
 func (p *pool) fair(key string, n, limit int64) bool {
 	now := time.Now().UnixNano() / int64(era)
 	u := p.users[key]
@@ -104,8 +103,8 @@ func (p *pool) fair(key string, n, limit int64) bool {
 	return u.taken+n <= max(even, left)
 }
 
-// kept is what stays free for a key that is away, if that is at most half of the limit for all
-// such keys: a quarter of an even share.
+// kept returns what is reserved for each inactive key, a quarter of an equal share. All reservations
+// together are at most half of the limit.
 func (p *pool) kept(limit int64) int64 {
 	if keys := p.keys.Load(); keys > 1 {
 		return max(1, limit/keys/4)
@@ -123,8 +122,8 @@ func (p *pool) give(key string, n int64) {
 	}
 }
 
-// share is one request's part of the memory. One goroutine owns it. Its free
-// must be called, once or more often.
+// share is one request's part of the memory. One goroutine owns it. Its free must be called, and may
+// be called again.
 type share struct {
 	of    *pool
 	key   string
@@ -132,7 +131,7 @@ type share struct {
 	taken int64
 }
 
-// take asks for n bytes more, before they are allocated.
+// take reserves n more bytes before they are allocated.
 func (s *share) take(n int64) error {
 	if n <= 0 {
 		return nil
@@ -144,7 +143,7 @@ func (s *share) take(n int64) error {
 	return nil
 }
 
-// atLeast sees to it that the share has n bytes.
+// atLeast grows the share to n bytes.
 func (s *share) atLeast(n int64) error { return s.take(n - s.taken) }
 
 // give returns n of its bytes.
@@ -156,7 +155,7 @@ func (s *share) give(n int64) {
 // free returns all of them.
 func (s *share) free() { s.give(s.taken) }
 
-// noRoom is what a client gets while a pool is spent. The rest of its body is not read.
+// noRoom is the error while a pool is full. The rest of the request's body is not read.
 func noRoom(code, setting string) *Error {
 	e := failf(http.StatusServiceUnavailable, code, "This gateway is answering as many and as large requests as it may (%s), or as this gateway key may "+
 		"while others ask, too. Try again in a moment.", setting)

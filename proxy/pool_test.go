@@ -100,7 +100,7 @@ func TestPoolOpen(t *testing.T) {
 func TestNoLimitsCostNothing(t *testing.T) {
 	s, k, who := &Server{}, &Core{}, client{name: "alice"}
 	if n := testing.AllocsPerRun(100, func() {
-		leave, err := s.place(who, 0)
+		leave, err := s.reservePlace(who, 0)
 		grant, refused := k.admit(t.Context(), who, "m", nil, nil)
 		if err != nil || refused != nil {
 			t.Error(err, refused)

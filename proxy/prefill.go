@@ -11,13 +11,13 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// lookTime bounds the look at a server that is to continue an answer.
+// lookTime limits the request to a server that is to continue an answer.
 const lookTime = 2 * time.Second
 
 var _ recovery.Prober = (*sender)(nil)
 
-// Prefill takes a look at a server whose way to continue an answer is not known:
-// at its list of models, which says what it is.
+// Prefill finds out how a server continues an answer if that is unknown: its list of models shows what
+// server it is.
 func (s *sender) Prefill(ctx context.Context, c recovery.Candidate) recovery.Prefill {
 	u := s.core.Upstreams[c.Upstream]
 	if p := u.ServerPrefill(); p != "" {
@@ -25,7 +25,7 @@ func (s *sender) Prefill(ctx context.Context, c recovery.Candidate) recovery.Pre
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	for range 3 { // what cut the answer may cut this, too
+	for range 3 { // the fault that cut the answer may also cut this
 		resp, err := u.Do(ctx, upstream.Request{Method: http.MethodGet, Path: "/models", Query: s.query, Model: c.Model, Key: c.Key, Header: s.header})
 		if err != nil {
 			continue

@@ -17,8 +17,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// repeatable reports whether a request may be sent again whatever became of it: it makes
-// nothing that stays, and its answer costs little.
+// repeatable reports whether a request may be repeated even if it has reached the server: it stores
+// nothing, and its answer costs little.
 func repeatable(method, path string) bool {
 	switch {
 	case method == http.MethodPost:
@@ -29,27 +29,27 @@ func repeatable(method, path string) bool {
 	return false
 }
 
-// alike keeps the targets that serve the same model name as the first: vectors of two
-// models cannot be compared.
+// alike keeps the targets with the same model name as the first, because the vectors of two models
+// cannot be compared.
 func alike(list []recovery.Choice) []recovery.Choice {
 	return slices.DeleteFunc(list, func(c recovery.Choice) bool { return c.Model != list[0].Model })
 }
 
-// repeated is a forwarded request that is waited for and sent again as a completion is. It
-// implements [recovery.Sender].
+// repeated is a forwarded request that is retried by the same rules as completions. It implements
+// [recovery.Sender].
 type repeated struct {
 	core    *Core
 	up      upstream.Request
-	deliver func(resp *http.Response, from recovery.Choice) error // passes an answer on
+	deliver func(resp *http.Response, from recovery.Choice) error // delivers an answer to the client
 
 	x       *recovery.Exchange
 	err     error // of deliver
-	aborted bool  // the answer broke on its way to the client
+	aborted bool  // the answer broke during its delivery
 }
 
-// run asks until an answer has been taken. The failure is the last, where none came.
+// run retries until an answer is delivered. It returns the last failure if none was.
 func (r *repeated) run(ctx context.Context, targets []recovery.Choice) (*recovery.Failure, error) {
-	body, err := transcript.Parse([]byte("{}"), transcript.Chat, transcript.Limits{}) // the real one is not read
+	body, err := transcript.Parse([]byte("{}"), transcript.Chat, transcript.Limits{}) // a stand-in, because the real body is not parsed
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (r *repeated) refused(a recovery.Attempt, resp *http.Response) *recovery.Fa
 	defer resp.Body.Close()
 	k.returnable(resp)
 	_ = upstream.Decode(resp)
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came of it is what there is
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is used as it is
 	body = k.hidden.Load().Bytes(body)
 	k.hidden.Load().Header(resp.Header)
 	f := k.failed(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: resp.StatusCode, Header: resp.Header, Body: body})
@@ -97,15 +97,15 @@ func (r *repeated) refused(a recovery.Attempt, resp *http.Response) *recovery.Fa
 	return f
 }
 
-// forwarded is an answer on its way.
+// forwarded is the answer to a repeated request.
 type forwarded struct {
 	r    *repeated
 	a    recovery.Attempt
 	resp *http.Response
 }
 
-// Deliver implements recovery.Answer. What the client has of an answer that breaks, nobody
-// can take back.
+// Deliver implements recovery.Answer. If an answer breaks on its way to the client, the
+// failure has ReleasedCall, so that no retry follows.
 func (n *forwarded) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery.Failure) {
 	defer func() {
 		switch p := recover(); p {
@@ -128,13 +128,13 @@ func (*forwarded) Paused(context.Context) (*recovery.Pause, time.Duration) { ret
 // Discard implements recovery.Answer.
 func (n *forwarded) Discard() { _ = n.resp.Body.Close() }
 
-// LongestPause implements recovery.Answer: nobody watches its pauses.
+// LongestPause implements recovery.Answer; pauses are not measured.
 func (*forwarded) LongestPause() time.Duration { return 0 }
 
-// Drain implements recovery.Answer. Nobody needs what it used.
+// Drain implements recovery.Answer. The usage of a discarded answer is not needed.
 func (n *forwarded) Drain() { n.Discard() }
 
-// Usage implements recovery.Answer. What was used is counted in the bytes that pass.
+// Usage implements recovery.Answer. [metered] counts the usage instead.
 func (*forwarded) Usage() (recovery.Usage, time.Duration) { return recovery.Usage{}, 0 }
 
 // Finish implements recovery.Answer.
@@ -175,14 +175,14 @@ func (p *passage) repeat(c echo.Context, targets []recovery.Choice, model string
 	return p.refuse(c, f, x)
 }
 
-// refuse gives the client the last failure: an upstream's own answer as it is, but for what
-// it says about asking again.
+// refuse gives the client the last failure: an upstream's own answer, with the gateway's advice on
+// retries.
 func (p *passage) refuse(c echo.Context, f *recovery.Failure, x *recovery.Exchange) error {
 	core := p.core
 	r := core.final(f, x)
 	own := core.Upstreams[f.Target.Upstream].OwnKeys() && slices.Contains([]int{401, 402, 403}, f.Response.Status)
 	p.ev.Target, p.ev.Model = f.Target, f.Target.Model
-	if p.counted(c, f) {
+	if p.answerCount(c, f) {
 		return nil
 	}
 	if f.Response.Status >= 400 && !own {

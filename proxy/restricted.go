@@ -15,14 +15,13 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// modelPaths are the paths below /v1 whose body is JSON with the model in it.
+// modelPaths are the paths below /v1 whose JSON body names the model.
 var modelPaths = []string{"/chat/completions", "/completions", "/embeddings", "/responses", "/responses/compact", "/responses/input_tokens", "/messages", "/moderations",
 	"/rerank", "/images/generations", "/audio/speech"}
 
-// strict checks a request of a client that is restricted to models. What is
-// allowed is listed: a path is compared as it came, so that another spelling of
-// it is another path. body is nil where the request is not read, as an upload's;
-// model is what the path names, for a body that names none.
+// strict checks a request of a client that may use only certain models. It has a list of allowed paths
+// and compares the path as received, so another spelling of a path is another path. body is nil if it
+// is not read, as for uploads; model is the one in the path, for a body that names none.
 func (k *Core) strict(r *http.Request, who client, path, model string, body []byte) error {
 	switch {
 	case r.Method == http.MethodPost && slices.Contains(modelPaths, path):
@@ -61,9 +60,9 @@ func notAllowed(model string) *Error {
 	return failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(model))
 }
 
-// onlyModel is the model that every reader finds in a body, however it treats
-// duplicates and the case of names; empty where there is none. Fields by which
-// servers choose other models are refused, as are responses of somebody else.
+// onlyModel returns the model that every JSON parser finds in a body, however it treats duplicates and
+// the case of names, or "" without one. It refuses fields by which servers choose other models, and
+// responses of other clients.
 func (k *Core) onlyModel(ctx context.Context, who client, body []byte) (model string, err error) {
 	if bad := transcript.Valid(body, k.Config.Limits.Nesting); bad != nil {
 		return "", badBody(bad)
@@ -91,8 +90,8 @@ func (k *Core) onlyModel(ctx context.Context, who client, body []byte) (model st
 	return model, err
 }
 
-// choosesModel reports whether some server takes a field of a request for the
-// choice of a model, or for something stored that makes one.
+// choosesModel reports whether some server chooses a model by a field of the request, or by something
+// stored that the field names.
 func choosesModel(name string, v gjson.Result) bool {
 	name = strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 	for _, part := range [...]string{"model", "engine", "deployment", "fallback", "preset", "assistant", "conversation", "extrabody"} {
@@ -101,11 +100,11 @@ func choosesModel(name string, v gjson.Result) bool {
 		}
 	}
 	switch name {
-	case "prompt": // stored, in the Responses API
+	case "prompt": // a stored prompt of the Responses API
 		return v.IsObject()
 	case "route":
 		return true
-	case "tools": // one that is a model itself, as for images
+	case "tools": // a tool that calls another model, as for images
 		chooses := false
 		v.ForEach(func(_, tool gjson.Result) bool {
 			tool.ForEach(func(key, _ gjson.Result) bool {
@@ -126,9 +125,8 @@ func (k *Core) owns(ctx context.Context, who client, id string) bool {
 	return k.Owners.Of(ctx, id)[0].Owner == k.owner(who)
 }
 
-// claimed is an answer whose id is remembered as its client's, as soon as it
-// is read.
-func (k *Core) claimed(ctx context.Context, owner string, t recovery.Target, resp *http.Response) {
+// recordOwner makes the response record its id as the client's while it is read.
+func (k *Core) recordOwner(ctx context.Context, owner string, t recovery.Target, resp *http.Response) {
 	made := Ownership{Owner: owner, Upstream: t.Upstream}
 	if k.Upstreams[t.Upstream].OwnKeys() {
 		made.Key = t.Key
@@ -136,7 +134,7 @@ func (k *Core) claimed(ctx context.Context, owner string, t recovery.Target, res
 	resp.Body = &claiming{ReadCloser: resp.Body, claim: func(id string) { k.Owners.Claim(ctx, made, id) }}
 }
 
-// maxClaim is how much of an answer is searched for its id.
+// maxClaim is how much of an answer is searched for its id, in bytes.
 const maxClaim = 64 << 10
 
 type claiming struct {
@@ -161,8 +159,7 @@ func (r *claiming) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// madeID is the id in the beginning of an answer, or of the first event of a
-// streamed one.
+// madeID returns the id at the beginning of an answer, or in the first event of a streamed one.
 func madeID(begin []byte) string {
 	if i := bytes.Index(begin, []byte("data:")); i >= 0 && !bytes.HasPrefix(bytes.TrimSpace(begin), []byte("{")) {
 		return wholeString(gjson.GetBytes(begin[i+len("data:"):], "response.id"))
@@ -170,7 +167,7 @@ func madeID(begin []byte) string {
 	return wholeString(gjson.GetBytes(begin, "id"))
 }
 
-// wholeString is a string of which not only the beginning is there.
+// wholeString returns a string, or "" if only its beginning has arrived.
 func wholeString(v gjson.Result) string {
 	if v.Type != gjson.String || len(v.Raw) < 2 || !strings.HasSuffix(v.Raw, `"`) {
 		return ""

@@ -26,28 +26,28 @@ type Server struct {
 	core     atomic.Pointer[Core]
 	cert     atomic.Pointer[tls.Certificate] // the newest; nil without TLS
 	echo     *echo.Echo
-	inside   *echo.Echo       // serves what an operator sees; echo itself unless that has an address of its own
-	pass     echo.HandlerFunc // forwards what is no completion
+	inside   *echo.Echo       // serves /rebound/ and /metrics; equal to echo unless these have an address of their own
+	pass     echo.HandlerFunc // forwards requests that are no completions
 	parser   *transcript.Parser
 	inFlight InFlight
-	via      string // how it names itself to upstreams
+	via      string // the gateway's own value of the Via header
 	log      *slog.Logger
 	ready    func() error
 
 	draining atomic.Bool
-	active   atomic.Int64 // requests under way
+	active   atomic.Int64 // active requests
 	uploads  uploads
-	tries    tries // of the admin token
-	guesses  tries // of gateway keys
-	places   pool  // requests under way, where limits.concurrent bounds them
+	tries    tries // with a wrong admin token
+	guesses  tries // with a wrong gateway key
+	places   pool  // active requests, if limits.concurrent is set
 	memory   pool  // bytes of their bodies
 }
 
-// Handlers are the parts of the edge that belong to others: nil ones are not served.
+// Handlers are handlers that other packages provide; nil ones are not served.
 type Handlers struct {
 	Metrics http.Handler // GET /metrics
 	Admin   http.Handler // /rebound/
-	// Ready tells why the gateway is not ready, nil when it is.
+	// Ready returns an error that says why the gateway is not ready, or nil.
 	Ready func() error
 }
 
@@ -57,7 +57,7 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 		guesses: tries{free: freeGuesses}}
 	s.Swap(core)
 	e := s.newEcho(core.Config.Limits)
-	e.Pre(behind(core.Config.Prefix), withoutPrefix)
+	e.Pre(stripPrefix(core.Config.Prefix), withoutPrefix)
 	s.echo, s.inside = e, e
 	if core.Config.Admin.Listen != "" {
 		s.inside = s.newEcho(core.Config.Limits)
@@ -73,7 +73,7 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 		e.POST(path+"/input_tokens", s.completion(relayWire("/responses/input_tokens")))
 	}
 	e.POST("/v1/messages", s.completion(messagesWire()))
-	e.HEAD("/api/hello", func(c echo.Context) error { return c.NoContent(http.StatusOK) }) // Claude Code asks whether anybody is there
+	e.HEAD("/api/hello", func(c echo.Context) error { return c.NoContent(http.StatusOK) }) // Claude Code checks that the server is reachable
 	e.GET("/models", s.models)
 	e.GET("/responses", s.noWebSocket)
 	v1 := e.Group("/v1")
@@ -105,15 +105,15 @@ func (s *Server) newEcho(lim LimitsConfig) *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.onError
-	e.IPExtractor = echo.ExtractIPDirect() // headers that clients set are not believed
+	e.IPExtractor = echo.ExtractIPDirect() // headers that clients set are not trusted
 	e.StdLogger = slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)
 	e.Use(s.count, s.watchWrites, s.recoverPanics, s.filter)
 	configure(e.Server, lim)
 	return e
 }
 
-// behind takes the prefix off the path of every request. Without it nothing is found.
-func behind(prefix string) echo.MiddlewareFunc {
+// stripPrefix removes the prefix from the path of every request. Other paths get 404.
+func stripPrefix(prefix string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		if prefix == "" {
 			return next
@@ -130,23 +130,23 @@ func behind(prefix string) echo.MiddlewareFunc {
 	}
 }
 
-// configure sets what net/http's server keeps for as long as it runs: a reload
-// does not change it. How long a body and an answer may take is not among it,
-// since the limits there are about progress: see uploads and watchWrites.
+// configure sets what net/http's server keeps until it stops: a reload does not change it. It sets no
+// time limits for whole bodies and answers, because uploads and watchWrites limit the time without
+// progress instead.
 func configure(h *http.Server, lim LimitsConfig) {
 	h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = lim.HeadTimeout, lim.IdleTimeout, lim.Headers
 	h.DisableGeneralOptionsHandler = true
 	h.Protocols = new(http.Protocols)
 	h.Protocols.SetHTTP1(true)
 	h.Protocols.SetHTTP2(true)
-	h.Protocols.SetUnencryptedHTTP2(true) // by prior knowledge, as proxies speak it
+	h.Protocols.SetUnencryptedHTTP2(true) // with prior knowledge, as proxies do
 	h.HTTP2 = &http.HTTP2Config{WriteByteTimeout: lim.WriteStall}
 }
 
-// count counts the requests under way, and refuses new ones while draining.
+// count counts active requests, and refuses new ones while draining.
 //
-// What a handler left unread of a body, net/http reads after it, so that the
-// connection can serve the next request. That takes no longer than a slow body may.
+// After a handler, net/http reads the rest of its request body so that the connection can serve the
+// next request. The deadline here limits that to limits.body_timeout.
 func (s *Server) count(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		s.active.Add(1)
@@ -163,15 +163,15 @@ func (s *Server) count(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// stopping is what a client gets that comes too late.
+// stopping is the error for requests that arrive during shutdown.
 func stopping() *Error {
 	e := reported(http.StatusServiceUnavailable, "draining", "This gateway is stopping. Try again.")
 	e.Header = http.Header{"Connection": {"close"}, "Retry-After": {"1"}}
 	return e
 }
 
-// recoverPanics turns a panic into an error for the client, or into a broken
-// connection where the answer has begun.
+// recoverPanics turns a panic into an error for the client, or into a broken connection if the answer
+// has begun.
 func (s *Server) recoverPanics(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
@@ -191,8 +191,8 @@ func (s *Server) recoverPanics(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Swap replaces the core. Requests under way keep theirs; a new certificate is
-// for new connections.
+// Swap replaces the core. Active requests keep the old one; a new certificate applies to new
+// connections.
 func (s *Server) Swap(core *Core) {
 	if cert := core.Config.TLS.Certificate; cert != nil {
 		s.cert.Store(cert)
@@ -206,8 +206,8 @@ func (s *Server) Swap(core *Core) {
 // Serve accepts clients' connections until Shutdown, with TLS if there is a certificate.
 func (s *Server) Serve(l net.Listener) error { return s.serve(s.echo, l) }
 
-// ServeAdmin accepts connections to /rebound/ and /metrics, where these have an
-// address of their own, until Shutdown.
+// ServeAdmin accepts connections to /rebound/ and /metrics until Shutdown, if these have an address of
+// their own.
 func (s *Server) ServeAdmin(l net.Listener) error { return s.serve(s.inside, l) }
 
 func (s *Server) serve(e *echo.Echo, l net.Listener) error {
@@ -222,9 +222,9 @@ func (s *Server) serve(e *echo.Echo, l net.Listener) error {
 	return e.StartServer(e.Server)
 }
 
-// Shutdown refuses new requests and waits until those under way are answered,
-// or ctx ends; then it cuts what is left. The listener stays open meanwhile: a
-// client deserves to be told. Who has not sent the whole request is not waited for.
+// Shutdown refuses new requests and waits until active ones are answered, or ctx ends; then it closes
+// all connections. The listener stays open meanwhile, so that new clients get an error. It does not
+// wait for requests that are still being uploaded.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	s.uploads.stop()
@@ -233,11 +233,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	defer cancel()
 	if err := ctx.Err(); err != nil {
 		_, _ = s.echo.Close(), s.inside.Close()
-		s.idle(bounded) // what was cut still reports its end
+		s.idle(bounded) // requests that were cut still report their end
 		return err
 	}
-	// Last bytes of answers may still be on their way; connections without a
-	// whole head are not worth more than a moment.
+	// The last bytes of answers may still be in transit. Connections without a complete request head
+	// get a second at most.
 	for _, e := range []*echo.Echo{s.echo, s.inside} {
 		if e.Shutdown(bounded) != nil {
 			_ = e.Close()
@@ -246,7 +246,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// idle waits until no request is under way, or ctx ends.
+// idle waits until no request is active, or ctx ends.
 func (s *Server) idle(ctx context.Context) {
 	for s.active.Load() > 0 && recovery.Wait(ctx, 10*time.Millisecond) {
 	}
@@ -262,8 +262,8 @@ func (s *Server) readyz(c echo.Context) error {
 	return c.String(http.StatusOK, "ready\n")
 }
 
-// noWebSocket answers a client that tries the WebSocket form first: 426 makes
-// it fall back to POST at once, where 404 costs it seven tries.
+// noWebSocket answers a client that tries WebSocket first: after 426 it falls back to POST at once,
+// after 404 only after seven tries.
 func (s *Server) noWebSocket(c echo.Context) error {
 	if !strings.EqualFold(c.Request().Header.Get("Upgrade"), "websocket") {
 		return s.pass(c)
@@ -271,10 +271,10 @@ func (s *Server) noWebSocket(c echo.Context) error {
 	return failf(http.StatusUpgradeRequired, "no_websocket", "WebSocket is not served here; use POST.")
 }
 
-// requestHeader tells the client by what id events and the page know its request.
+// requestHeader is the response header with the request's id in events and on the page.
 const requestHeader = "X-Rebound-Request"
 
-// requestID names a request in logs. It is no secret.
+// requestID returns a new id for logs and events. It is not a secret.
 func requestID() string {
 	const prefix = "req_"
 	var n [8]byte

@@ -15,26 +15,27 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// A response that is stored and breaks off, which is what several SDKs ask for unless told
-// otherwise, is fetched where its server has kept it. Else it is continued as any other, and what
-// its ids stand for is kept here: the server does not know what the client may name later.
+// Several SDKs have responses stored by default. If a stored response breaks off, it is fetched when
+// its server has kept it. Otherwise it is continued like any other, and the gateway keeps the contents
+// of its ids, because the client may name these later and the server does not know them.
 
 const (
-	// fetchTime is how long a server is waited for that may have kept a response, or still works on it.
+	// fetchTime limits the wait for a server that may have kept a response or is still working on it.
 	fetchTime = 10 * time.Second
-	// fetchPause is the first pause between two questions; each is twice as long as the one before.
+	// fetchPause is the first pause between two requests for a response; each further pause is twice
+	// as long.
 	fetchPause = 500 * time.Millisecond
-	// maxReferred bounds the elements that a request only names and that are looked for here.
+	// maxReferred limits the references of one request that are looked up here.
 	maxReferred = 256
-	// answerRoom is how much longer than its request what is kept may get by the answer, in bytes.
+	// answerRoom is the room for the answer in an entry of the vault, in bytes, beyond the request.
 	answerRoom = 128 << 10
 )
 
-// The names of what is kept: a response, or an item of one.
+// The keys of entries in the vault: a response, or an item of one.
 func keptResponse(id string) string { return "response " + id }
 func keptItem(id string) string     { return "item " + id }
 
-// fetch asks for a response that its server was to keep, until it is complete or the time is over.
+// fetch requests a response that its server may have stored, until it is complete or the time is over.
 func (s *sender) fetch(ctx context.Context, a recovery.Attempt) (*http.Response, *recovery.Failure) {
 	over := time.AfterFunc(fetchTime, func() { a.Cancel(context.DeadlineExceeded) })
 	defer over.Stop()
@@ -60,12 +61,12 @@ func (s *sender) fetch(ctx context.Context, a recovery.Attempt) (*http.Response,
 	}
 }
 
-// keeps reports whether what the ids of the answer stand for can be kept, should it be continued.
+// keeps reports whether the contents of the answer's ids can be kept if it is continued.
 func (k *Core) keeps(x *recovery.Exchange) bool {
 	return k.Vault != nil && x.Mode == recovery.ModeAct && x.Streaming && x.Body.State().Stored && k.Vault.Holds(x.Secret, len(x.Body.Raw())+answerRoom)
 }
 
-// keep remembers what a response stands for that no server has as the client does.
+// keep stores the contents of a response that no server has as the client received it.
 func (s *sender) keep(ctx context.Context, id string, output []byte) {
 	turn, items := s.x.Body.Turn(output)
 	raw, err := json.Marshal(turn)
@@ -79,9 +80,9 @@ func (s *sender) keep(ctx context.Context, id string, output []byte) {
 	s.core.Vault.Put(context.WithoutCancel(ctx), s.who.credential, list...)
 }
 
-// writtenOut is a request with what is kept here in the place of the ids that stand for it: the
-// server that they belong to does not know them.
-func (k *Core) writtenOut(req *http.Request, who client, body *transcript.Body) (*transcript.Body, error) {
+// resolveKept returns the request with kept contents in place of their ids, because the upstream does
+// not know these.
+func (k *Core) resolveKept(req *http.Request, who client, body *transcript.Body) (*transcript.Body, error) {
 	previous, ids := body.Referred(maxReferred)
 	if mode, err := k.mode(req.Header); k.Vault == nil || err != nil || mode != recovery.ModeAct || previous == "" && len(ids) == 0 {
 		return body, nil
@@ -105,7 +106,7 @@ func (k *Core) writtenOut(req *http.Request, who client, body *transcript.Body) 
 		default:
 			turn = &transcript.Turn{}
 			if json.Unmarshal(value, turn) != nil {
-				return body, nil // another version wrote it
+				return body, nil // written by another version
 			}
 		}
 		known = append(known, store.Entry{Key: keys[i], Value: value, TTL: k.Keeping})
@@ -115,13 +116,13 @@ func (k *Core) writtenOut(req *http.Request, who client, body *transcript.Body) 
 	}
 	whole, err := body.Edit().WriteOut(turn, items).Body()
 	if err != nil || int64(len(whole.Raw())) > k.Config.Limits.Body {
-		return body, nil // the server says what it does not know
+		return body, nil // the server reports the ids that it does not know
 	}
-	k.Vault.Put(ctx, who.credential, known...) // its time begins anew
+	k.Vault.Put(ctx, who.credential, known...) // renews their expiry
 	return whole, nil
 }
 
-// forget drops what is kept of a response that its client deletes.
+// forget deletes the kept contents of a response that its client deletes.
 func (k *Core) forget(ctx context.Context, who client, method string, parts []string) {
 	if k.Vault == nil || method != http.MethodDelete || len(parts) != 2 || !strings.EqualFold(parts[0], "responses") {
 		return

@@ -12,17 +12,19 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Some providers refuse a history whose calls lack the reasoning that led to them, and take none that
-// is empty. Most clients do not send it. It is kept for targets that are known to demand it, and put in
-// the place of what such a target's copy has instead (recovery.MendThought).
+// Some providers refuse a history whose calls lack the reasoning that led to them, and do not accept
+// empty reasoning. Most clients do not send it. The gateway keeps it for targets that are known to
+// require it, and replaces the placeholder (recovery.MendThought) in a request to such a target.
 
-// thoughtMark begins the name of kept reasoning.
+// thoughtMark is the prefix of the keys of kept reasoning.
 const thoughtMark = "thought "
 
-// maxRead is the size of arguments that are read for their name, in bytes; larger ones count as they are written.
+// maxRead limits the arguments that are normalized for the key, in bytes; longer ones are used
+// unchanged.
 const maxRead = 64 << 10
 
-// keptThought names the reasoning that led to a call. Clients write arguments anew: what they say counts.
+// keptThought returns the key for the reasoning that led to a call. It normalizes the arguments,
+// because clients reformat them.
 func keptThought(id, name, arguments string) string {
 	d := json.NewDecoder(strings.NewReader(arguments))
 	d.UseNumber()
@@ -36,7 +38,7 @@ func keptThought(id, name, arguments string) string {
 	return thoughtMark + string(key)
 }
 
-// keepsThoughts reports whether the reasoning of an answer may be demanded later.
+// keepsThoughts reports whether a later request may need the reasoning of an answer.
 func (s *sender) keepsThoughts(a *recovery.Attempt) bool {
 	if s.core.Vault == nil || a.Plain || s.wire.requests != transcript.Chat || !s.x.Body.HasTools() {
 		return false
@@ -45,7 +47,7 @@ func (s *sender) keepsThoughts(a *recovery.Attempt) bool {
 		slices.Contains(s.core.Engine.Knowledge.Edits(a.Target.Target), recovery.Edit{Mend: recovery.MendThought})
 }
 
-// keepThought remembers the reasoning that led to a call.
+// keepThought stores the reasoning that led to a call.
 func (s *sender) keepThought(ctx context.Context, text string, c recovery.DraftCall) {
 	if c.ID != "" {
 		s.core.Vault.Put(context.WithoutCancel(ctx), s.who.credential,
@@ -53,8 +55,8 @@ func (s *sender) keepThought(ctx context.Context, text string, c recovery.DraftC
 	}
 }
 
-// thoughtful is the body of an attempt with the reasoning that is kept, where its target demands some.
-func (s *sender) thoughtful(ctx context.Context, a recovery.Attempt) []byte {
+// withThoughts returns the body of an attempt, with kept reasoning if its target requires some.
+func (s *sender) withThoughts(ctx context.Context, a recovery.Attempt) []byte {
 	if s.core.Vault == nil || !a.Edited || !bytes.Contains(a.Body, []byte(recovery.ThoughtMissing)) || s.wire.requests != transcript.Chat {
 		return a.Body
 	}

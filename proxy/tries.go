@@ -10,30 +10,28 @@ import (
 )
 
 const (
-	// wrongToken is how long the answer to a wrong secret takes.
+	// wrongToken is the delay before the answer to a wrong secret.
 	wrongToken = time.Second
-	// freeGuesses is how many wrong gateway keys of a peer are answered at once in a
-	// minute: a program that was set up wrongly learns of it without delay.
+	// freeGuesses is how many wrong gateway keys of a peer per triesWindow get an answer without
+	// delay, so that a misconfigured program learns of its error at once.
 	freeGuesses = 10
-	// triesWindow is how long wrong secrets of a peer count, and maxPeers of how many
-	// peers they are counted.
+	// triesWindow is how long wrong secrets of a peer count; maxPeers limits how many peers are
+	// counted.
 	triesWindow = time.Minute
 	maxPeers    = 10_000
 )
 
-// tries slows down peers that guess a secret. Secrets are compared before, so that a
-// right one is never slow, whoever else guesses. The zero value is ready. All methods
-// are safe for concurrent use.
+// tries delays peers that guess a secret. Callers compare the secret first, so a right one is never
+// delayed. The zero value is ready. All methods are safe for concurrent use.
 type tries struct {
-	free int // wrong secrets of a peer in a window that are answered at once
+	free int // wrong secrets of a peer per window without delay
 
 	mu    sync.Mutex
 	since time.Time
 	peers map[netip.Prefix]int
 }
 
-// wrong is called with a request whose secret is wrong. It waits before it returns,
-// unless the client leaves.
+// wrong counts a wrong secret. It waits before it returns, unless the client leaves.
 func (t *tries) wrong(r *http.Request) {
 	if t.allows(peerOf(r), time.Now()) {
 		return
@@ -41,7 +39,7 @@ func (t *tries) wrong(r *http.Request) {
 	recovery.Wait(r.Context(), wrongToken)
 }
 
-// allows counts a wrong secret and reports whether it may be answered at once.
+// allows counts a wrong secret and reports whether to answer it without delay.
 func (t *tries) allows(peer netip.Prefix, now time.Time) bool {
 	if t.free == 0 {
 		return false
@@ -58,8 +56,8 @@ func (t *tries) allows(peer netip.Prefix, now time.Time) bool {
 	return true
 }
 
-// peerOf returns the network that a request's connection comes from: an IPv4 address, or
-// the 64 bits of an IPv6 address that one site has (RFC 4291, section 2.5.1).
+// peerOf returns the network of a request's connection: an IPv4 address, or the 64-bit prefix of an
+// IPv6 address (RFC 4291, section 2.5.1).
 func peerOf(r *http.Request) netip.Prefix {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -69,11 +67,11 @@ func peerOf(r *http.Request) netip.Prefix {
 	if addr.Is4() {
 		bits = 32
 	}
-	peer, _ := addr.Prefix(bits) // the number of bits is right
+	peer, _ := addr.Prefix(bits) // the number of bits is valid
 	return peer
 }
 
-// isToken compares a secret with the one that is right, in constant time.
+// isToken compares a secret with the right one in constant time.
 func isToken(given, token string) bool {
 	return newKeyring([]ClientKey{{Value: token}}).find(given) == 0
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Windows learn the context windows that lists of models tell.
+// Windows learns the context windows that lists of models contain.
 type Windows interface {
 	ListWindow(t recovery.Target, tokens int)
 }
 
-// noteWindows reads a list of models for their windows. Most servers tell none.
+// noteWindows reads the context windows in a list of models. Most servers list none.
 func (k *Core) noteWindows(name string, list []byte) {
 	if k.Windows == nil {
 		return
@@ -25,13 +25,13 @@ func (k *Core) noteWindows(name string, list []byte) {
 	}
 }
 
-// overheard copies what is read of a body, up to a limit.
-type overheard struct {
+// copyingBody records what is read of a body, up to maxModelList bytes.
+type copyingBody struct {
 	io.ReadCloser
 	seen bytes.Buffer
 }
 
-func (o *overheard) Read(p []byte) (int, error) {
+func (o *copyingBody) Read(p []byte) (int, error) {
 	n, err := o.ReadCloser.Read(p)
 	if o.seen.Len()+n <= maxModelList {
 		o.seen.Write(p[:n])

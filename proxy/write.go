@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// watchWrites ends an answer whose client takes no byte of it for limits.write_stall.
+// watchWrites ends an answer whose client accepts no byte of it for limits.write_stall.
 func (s *Server) watchWrites(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		w := c.Response().Writer
@@ -16,31 +16,31 @@ func (s *Server) watchWrites(next echo.HandlerFunc) echo.HandlerFunc {
 			stall: s.core.Load().Config.Limits.WriteStall, armed: c.Request().ProtoMajor > 1,
 		}
 		if !watched.armed {
-			watched.allow() // the deadline of the request before may be over
+			watched.allow() // the deadline of the previous request may have passed
 		}
 		c.Response().Writer = watched
 		if err := next(c); err != nil {
 			c.Error(err)
 		}
-		watched.allow() // for what net/http still has to write
+		watched.allow() // for the rest that net/http writes itself
 		return nil
 	}
 }
 
-// maxWrite is the largest write that has to end within one time-out.
+// maxWrite is the largest write, in bytes, that must finish within one deadline.
 const maxWrite = 256 << 10
 
-// watchedWriter gives each write a deadline. net/http's own WriteTimeout is of no
-// use here: it bounds a whole answer, and streams may be as long as they like.
+// watchedWriter gives each write a deadline. net/http's own WriteTimeout does not fit: it limits a
+// whole answer, and streams may have any length.
 type watchedWriter struct {
 	http.ResponseWriter
 	rc    *http.ResponseController
 	stall time.Duration
-	armed bool      // HTTP/2: a deadline that passes ends the answer although nothing is being written
-	by    time.Time // the deadline that is set
+	armed bool      // HTTP/2: a deadline that passes ends the answer even between writes
+	by    time.Time // the current deadline
 }
 
-// allow sees to it that the next write has the whole time, and at most half of it more.
+// allow makes sure that the next write has at least the whole time, and at most half of it more.
 func (w *watchedWriter) allow() {
 	if now := time.Now(); w.by.Sub(now) < w.stall {
 		w.by = now.Add(w.stall + w.stall/2)
@@ -48,7 +48,7 @@ func (w *watchedWriter) allow() {
 	}
 }
 
-// disarm is called when a write has ended: the next may be long in coming.
+// disarm removes the deadline after a write on HTTP/2: the next write may come much later.
 func (w *watchedWriter) disarm() {
 	if w.armed {
 		w.by = time.Time{}
