@@ -263,6 +263,7 @@ func TestShare(t *testing.T) {
 	replicas(t, 3, one(quota.Limits{RequestsPerMinute: 100, Concurrent: 2}), func(t *testing.T, l []*quota.Limiter, links []*link) {
 		shares := func(i int) string {
 			t.Helper()
+			synctest.Wait() // a report may be due at this very time
 			links[i].mu.Lock()
 			links[i].sent = nil
 			links[i].mu.Unlock()
