@@ -12,51 +12,53 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Options of one attempt's answer.
+// Options configures how one attempt's answer is read and delivered.
 type Options struct {
 	Config      Config
 	Format      Format
 	Sink        *Sink
 	Resume      *recovery.Resume
 	Choices     int  // how many choices the client asked for
-	AcceptEmpty bool // an empty answer is an answer
-	// Fault reports whether what an upstream sent in place of an answer is an error; nil never does.
+	AcceptEmpty bool // an empty answer is valid
+	// Fault reports whether a body in place of an answer is an error; nil means never.
 	Fault   func(body []byte) bool
 	Started time.Time
 	Cancel  context.CancelCauseFunc // ends the attempt's request
 
-	Mender   recovery.Mender         // judges calls; nil: nothing is held. It must keep no part of a draft
-	Request  *transcript.Body        // what the client asked for
+	Mender   recovery.Mender         // judges and repairs calls; nil: nothing is held back. It must keep no part of a draft
+	Request  *transcript.Body        // the client's request
 	Ending   *Ending                 // how the target ends its answers; may be nil
-	Life     *recovery.Life          // gets signs of life; may be nil
+	Life     *recovery.Life          // receives signs of life; may be nil
 	Idle     time.Duration           // longest pause of the target, if it is known and shorter than Config.Idle
-	Repaired func([]recovery.Repair) // gets what was mended, when it is delivered; may be nil
-	Broke    func(cause string)      // gets the cause of a panic while the answer was judged; may be nil
-	Explain  bool                    // the answer gets the gateway's identity
+	Repaired func([]recovery.Repair) // receives the repairs when the answer is delivered; may be nil
+	Broke    func(cause string)      // receives the cause of a panic while the answer was judged; may be nil
+	Explain  bool                    // gives the answer the gateway's id, see brand
 	ID       string                  // id of the request, for Explain
-	ItemIDs  bool                    // keep the ids of a response's items
-	// Thought gets the reasoning of an answer with calls, and the first of them, before its end is delivered; may be nil.
+	ItemIDs  bool                    // collect the ids of a response's items
+	// Thought receives the reasoning of an answer with calls, and the first call, before the end of
+	// the answer is delivered; may be nil.
 	Thought func(text string, first recovery.DraftCall)
-	// Joined gets the id and the items of a response that several attempts have written, before its end is; may be nil.
+	// Joined receives the id and the items of a response that several attempts have written, before
+	// its end is delivered; may be nil.
 	Joined func(id string, output []byte)
 }
 
-// Broken is how a response failed to be an answer.
+// Broken describes how a response failed to be an answer.
 type Broken struct {
 	Err      error  // transport error, or one of this package's; nil with Event
 	Event    []byte // the data of an error event, or an error object in place of an answer
-	Empty    bool   // it ended properly without any content
-	Diverged bool   // it did not repeat what the client has
-	Stalled  bool   // it stopped without breaking
-	Client   bool   // the client's side failed
-	AnswerID string // id of the answer that never began, as in Deliverable
+	Empty    bool   // the answer ended properly without content
+	Diverged bool   // a continuation or replay does not match the text that the client has
+	Stalled  bool   // the upstream stopped sending without closing the connection
+	Client   bool   // the client's connection failed
+	AnswerID string // id of an answer that broke before Open returned, as in Deliverable
 
-	Flaw   *recovery.Flaw // what is wrong with an answer that is complete, or repeats itself without end
+	Flaw   *recovery.Flaw // what is wrong with a complete answer, or one that repeats itself endlessly
 	Odd    string         // OddJSON or OddEnd
-	Flawed Deliverable    // the complete answer, which can be delivered as it is; nil for one that repeats itself
+	Flawed Deliverable    // the complete answer, which can still be delivered unchanged; nil for one that repeats itself
 }
 
-// Ways of breaking.
+// Errors of broken answers.
 var (
 	ErrEnded   = errors.New("stream: ended without a finish reason")
 	ErrCut     = errors.New("stream: a chunk was cut")
@@ -66,10 +68,10 @@ var (
 	ErrInvalid = errors.New("stream: answer is not valid JSON")
 )
 
-// Oddities of answers that came to their end.
+// Irregularities of answers that arrived completely.
 const (
-	OddJSON = "not_json"  // the body is whole and begins like JSON, and cannot be read as such
-	OddEnd  = "no_reason" // the end mark came without a finish reason, from a target that gives one
+	OddJSON = "not_json"  // the body begins like JSON and closes all its brackets, but is not valid JSON
+	OddEnd  = "no_reason" // the end mark came without a finish reason, from a target that usually gives one
 )
 
 // Answer is one attempt's streamed answer. One goroutine uses it.
@@ -80,50 +82,50 @@ type Answer struct {
 
 	odd          []byte // events before the gate opened that may be an error; see suspect
 	data         bool   // an event with data came
-	held         Piece  // what came before the gate opened, without its text
+	held         Piece  // events before the gate opened, without their text
 	said         []byte // the text of held
 	known        Known  // what the events had in common so far
 	usage        recovery.Usage
 	first        time.Time // first meaningful event
-	continues    bool      // the client has the beginning of another answer
-	follows      encoder   // rewrites them
+	continues    bool      // the client has the beginning of the answer, from another attempt
+	follows      encoder   // rewrites events for such a client
 	seam         *seam
-	late         []byte // an event that goes out with the next one; see Delta
+	late         []byte // events that are sent together with the next one; see Delta.late
 	pendingUsage *Event // a chunk of usage that may be the end; see accept
-	ev           Event  // the event read last
-	fed          bool   // ev has data, as next has seen
-	h            *hold  // nil where nothing is held
-	deferred     bool   // all of it is held for a later delivery
-	noReason     bool   // its target gives finish reasons, but this answer has none
-	called       bool   // a call came
+	ev           Event  // the last event read
+	fed          bool   // ev has data; set by next
+	h            *hold  // nil if nothing is held back
+	deferred     bool   // the whole answer is held for later delivery
+	noReason     bool   // the target usually gives finish reasons, but this answer has none
+	called       bool   // a call has arrived
 	thought      []byte // reasoning so far, for Options.Thought
-	noise        bool   // something came that could not be read
+	noise        bool   // an unreadable event has arrived
 
 	finishes int
 	finish   recovery.Finish // finish reason of the last choice that ended
-	done     bool            // the end mark was seen
-	opening  bool            // the gate is closed
-	writes   bool            // something meaningful came, shown or not
-	says     bool            // text came
+	done     bool            // the end mark has arrived
+	opening  bool            // the gate is still closed
+	writes   bool            // meaningful content has arrived, delivered or not
+	says     bool            // text has arrived
 
 	mu sync.Mutex // guards what the stall watch shares
 	// Times are by the reader's clock.
-	last    time.Duration // last event with data, plus the time that the client took since
+	last    time.Duration // last event with data, plus the time spent waiting for the client since then
 	reading bool          // a read waits for the upstream
 	since   time.Duration // when reading last changed
 	longest time.Duration // longest pause of the upstream
 	ended   bool          // every choice has ended
 	slow    bool          // the next event may take long, as the arguments of a call do
-	tried   bool          // this pause was reported
-	refused bool          // nobody else continues it
+	tried   bool          // the current pause was reported
+	refused bool          // a continuation of the answer was refused
 	taken   bool
 	over    bool               // Deliver has ended
 	rescue  context.CancelFunc // ends the attempt that may take over
 	rescued chan struct{}      // closed when it has ended
 }
 
-// Open reads until the first meaningful event: the commit gate. Everything
-// before it is held, so that a failure up to here can be retried unseen.
+// Open reads until the first meaningful event, the commit gate. Nothing is sent before, so a failure
+// up to here can be retried without the client noticing.
 func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent), opening: true, known: Known{keeps: o.ItemIDs}}
 	if broken := a.open(); broken != nil {
@@ -163,14 +165,14 @@ func (a *Answer) open() *Broken {
 		switch {
 		case !a.writes || !a.ev.HasData:
 		case patience == nil:
-			patience = a.patience()
+			patience = a.watchStalls()
 		default:
-			a.noted()
+			a.noteEvent()
 		}
 	}
 }
 
-// prepare decides what is done with the answer's events.
+// prepare chooses how the answer's events are rewritten and held back.
 func (a *Answer) prepare() {
 	o := &a.o
 	if p, ok := o.Format.(interface{ Ping() []byte }); ok {
@@ -180,7 +182,7 @@ func (a *Answer) prepare() {
 	if again {
 		a.meaningful()
 	}
-	lost := o.Life != nil && o.Life.Lost() // then what the client has is another's
+	lost := o.Life != nil && o.Life.Lost() // then the client's text comes from another answer
 	if a.continues = o.Sink.Released() > recovery.ReleasedNothing && !again && !lost; a.continues {
 		a.follows = o.Format.encoder(o.Sink)
 	}
@@ -190,7 +192,8 @@ func (a *Answer) prepare() {
 	}
 }
 
-// unopened returns how an answer broke whose bytes ended while the gate was closed; nil if it is complete.
+// unopened returns how an answer broke whose bytes ended before the gate opened, or nil if it is
+// complete.
 func (a *Answer) unopened(err error) *Broken {
 	if a.pendingUsage != nil {
 		p, broken := a.releaseUsage(true)
@@ -212,7 +215,7 @@ func (a *Answer) unopened(err error) *Broken {
 	return &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
 }
 
-// gather adds what goes on of the event read last to what is held until the gate opens.
+// gather adds the last event to what is held until the gate opens.
 func (a *Answer) gather() (*Delta, *Broken) {
 	piece, d, broken := a.accept(&a.ev)
 	if broken != nil {
@@ -226,7 +229,7 @@ func (a *Answer) gather() (*Delta, *Broken) {
 	return d, nil
 }
 
-// opens reports whether the gate opens with an event, or how the answer broke with it.
+// opens reports whether the gate opens with this event, or how the answer broke.
 func (a *Answer) opens(d *Delta) (bool, *Broken) {
 	meaningful := d.Kind >= KindReasoning && d.Kind <= KindCall
 	ended := d.Kind == KindDone || d.Finishes > 0
@@ -262,14 +265,14 @@ func (a *Answer) read() (err error) {
 // finished reports whether every choice has ended.
 func (a *Answer) finished() bool { return a.finishes >= max(1, a.o.Choices) }
 
-// complete reports whether a stream that ended with err is whole. An upstream
-// that ends properly may give fewer choices than were asked for.
+// complete reports whether a stream that ended with err is complete. An upstream that closes properly
+// may give fewer choices than the client asked for.
 func (a *Answer) complete(err error) bool {
 	return a.finished() || a.finishes > 0 && errors.Is(err, io.EOF)
 }
 
-// shows reports whether the client may see what has come since the first
-// meaningful event, or nothing has to be held.
+// shows reports whether the held events may be delivered now, because they contain something for the
+// client or nothing has to be held back.
 func (a *Answer) shows() bool {
 	if a.known.commits && a.held.Released == recovery.ReleasedReasoning && time.Since(a.first) < a.o.Config.ReasoningAfter {
 		return false
@@ -278,7 +281,7 @@ func (a *Answer) shows() bool {
 }
 
 func (a *Answer) hold(p Piece) {
-	if a.held.Bytes == nil && len(p.Frame) > 0 { // more of the kind comes with it
+	if a.held.Bytes == nil && len(p.Frame) > 0 { // room for further events that are buffered
 		n := len(p.Bytes) + a.r.Buffered()
 		a.held.Bytes, a.held.Frame = make([]byte, 0, n), make([]byte, 0, n)
 	}
@@ -287,7 +290,7 @@ func (a *Answer) hold(p Piece) {
 	a.held.add(p)
 }
 
-// admit returns what of one event goes to the client, and counts what it says.
+// admit updates the answer's state with an event and returns the bytes for the client.
 func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	a.called = a.called || d.Kind == KindCall && d.calling()
 	d.Truthful = d.Truthful || a.o.hollow(d)
@@ -300,10 +303,10 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	switch d.Kind {
 	case KindNoise:
 		a.noise = true
-		return Piece{}, &Delta{}, nil // skipped: the rest decides whether the answer is whole
+		return Piece{}, &Delta{}, nil // skipped: the other events decide whether the answer is complete
 	case KindError, KindCut:
 		if a.finished() {
-			return Piece{}, &Delta{}, nil // the answer was complete before it
+			return Piece{}, &Delta{}, nil // the answer was already complete
 		}
 		if d.Kind == KindCut {
 			return Piece{}, d, &Broken{Err: ErrCut}
@@ -321,7 +324,7 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 		a.finish = d.finish
 	}
 	if a.opening && d.Kind >= KindReasoning && d.Kind <= KindCall {
-		a.writing(d)
+		a.noteContent(d)
 	}
 	if a.h != nil {
 		a.h.follow(d)
@@ -337,16 +340,16 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	return a.piece(ev.Raw, d), d, nil
 }
 
-// maxLate limits the events that wait for the next one, in bytes, beyond one event.
+// maxLate limits the events that wait for the next one, in bytes; one event may exceed it.
 const maxLate = 4 << 10
 
-// piece returns bytes for the client together with what they reveal.
+// piece returns a Piece of raw bytes with the kind of content that they contain.
 func (a *Answer) piece(raw []byte, d *Delta) Piece {
 	if d.late && len(a.late) < maxLate {
 		a.late = append(a.late, raw...)
 		return Piece{}
 	}
-	framed := 0 // bytes of it that clients put the answer together by
+	framed := 0 // leading bytes with events from which clients build the answer's structure
 	if a.late != nil && d.item.event != eventOther {
 		framed = len(a.late)
 		raw, a.late = append(a.late, raw...), nil
@@ -372,8 +375,7 @@ func (a *Answer) piece(raw []byte, d *Delta) Piece {
 	return p
 }
 
-// Usage returns what the upstream reported, and the time to the first
-// meaningful event.
+// Usage returns the usage that the upstream reported, and the time to the first meaningful event.
 func (a *Answer) Usage() (recovery.Usage, time.Duration) {
 	if a.first.IsZero() {
 		return a.usage, 0
@@ -381,7 +383,7 @@ func (a *Answer) Usage() (recovery.Usage, time.Duration) {
 	return a.usage, a.first.Sub(a.o.Started)
 }
 
-// Drain reads the rest of the answer, for its usage.
+// Drain reads the rest of the answer to learn its usage.
 func (a *Answer) Drain() {
 	defer a.Discard()
 	for !a.done && a.read() == nil {
@@ -393,7 +395,7 @@ func (a *Answer) Drain() {
 	}
 }
 
-// Discard drops the answer.
+// Discard cancels the request and drops the answer.
 func (a *Answer) Discard() {
 	a.o.Cancel(nil)
 	_ = a.resp.Body.Close()

@@ -12,34 +12,34 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// maxCalls bounds the calls of one answer that are put together. Beyond, an
-// answer is not judged.
+// maxCalls limits the calls that are collected from one answer. An answer with more is not judged.
 const maxCalls = 1024
 
-// maxName bounds a name that comes in pieces. Beyond, an answer is not judged.
+// maxName limits a name that arrives in fragments, in bytes. An answer with a longer one is not
+// judged.
 const maxName = 1024
 
-// call is a tool call put together from what came of it.
+// call is a tool call, assembled from its fragments.
 type call struct {
-	recovery.DraftCall // without its arguments until all of them are there
+	recovery.DraftCall // Arguments is empty until assembled
 	args               []byte
 	index              int
 	numbered           bool     // index was given
 	state              openJSON // of the arguments so far
-	value              bool     // the arguments were no string
-	names              int      // fragments with a name
-	extra, inner       extra    // fields of the call, and of its function, that are passed on
+	value              bool     // the arguments were not a string
+	names              int      // number of fragments with a name
+	extra, inner       extra    // unknown fields of the call, and of its function, that are kept
 	raw                string
-	item               int   // of the output it is, in a response
-	of                 *call // that it was made of, in a verdict
-	again              bool  // it is one before it once more
+	item               int   // index in the output of a response
+	original           *call // the original call, in a verdict
+	duplicate          bool  // duplicate of an earlier call
 }
 
-// extra is fields that the gateway does not know, such as the signatures that
-// a provider wants back with its calls.
+// extra holds fields that the gateway does not know, such as signatures that a provider requires with
+// its calls.
 type extra []struct{ key, raw string }
 
-// maxExtra bounds the fields of one call that are kept.
+// maxExtra limits the unknown fields of one call that are kept.
 const maxExtra = 64
 
 func (e extra) with(key, raw string) extra {
@@ -50,7 +50,7 @@ func (e extra) with(key, raw string) extra {
 		}
 	}
 	if len(e) >= maxExtra {
-		return e // nobody has so many: what does not fit is left out where a call is rewritten
+		return e // further fields are dropped if the call is rewritten
 	}
 	return append(e, struct{ key, raw string }{key, raw})
 }
@@ -62,16 +62,15 @@ func (e extra) appendTo(b []byte) []byte {
 	return b
 }
 
-// calls puts the calls of one answer together, in all the ways in which servers
-// send them.
+// calls collects the calls of one answer, in all the ways in which servers send them.
 type calls struct {
 	list   []*call
-	known  func(name string) bool // the request offers this tool
-	odd    bool                   // a client that goes by the index puts something else together
-	legacy bool                   // function_call
+	known  func(name string) bool // reports whether the request offers a tool
+	odd    bool                   // clients that use the index would assemble something else
+	legacy bool                   // the calls came as function_call
 	over   bool                   // more than maxCalls
-	fresh  []byte                 // arguments of the event read last
-	whole  bool                   // they are those of a complete answer, and parts of it
+	fresh  []byte                 // arguments in the last event
+	whole  bool                   // the calls are from a complete answer, and share its memory
 }
 
 func (Chat) calls(data []byte, d *Delta, s *calls) bool {
@@ -83,7 +82,7 @@ func (Chat) calls(data []byte, d *Delta, s *calls) bool {
 	if s.message(gjson.ParseBytes(d.calls), gjson.ParseBytes(d.function)) {
 		return true
 	}
-	if len(s.list) > 0 { // the whole message once more, or nothing
+	if len(s.list) > 0 { // a repetition of the whole message, or nothing
 		return false
 	}
 	m := gjson.GetBytes(data, "choices.0.message")
@@ -94,12 +93,12 @@ func (Chat) calls(data []byte, d *Delta, s *calls) bool {
 	return true
 }
 
-// complete adds the calls of a complete message: each element of its list is one.
+// complete adds the calls of a complete message: each element of its list is one call.
 func (s *calls) complete(d *Delta) {
 	add := func(f fragment, raw string) {
 		c := &call{extra: f.extra, raw: raw}
 		c.ID, c.Kind = f.id, f.kind
-		c.Name, c.Arguments, c.value, c.inner = f.says()
+		c.Name, c.Arguments, c.value, c.inner = f.content()
 		if c.Kind == "" {
 			c.Kind = transcript.KindFunction
 		}
@@ -119,8 +118,8 @@ func (s *calls) complete(d *Delta) {
 	}
 }
 
-// items adds the calls of an answer in which each is an item of its own, which begins, comes in
-// pieces and ends. read returns the call that an item is, nil for none.
+// items adds the calls of a format in which each item has a beginning, pieces and an end. read returns
+// the call in an item, or nil.
 func (s *calls) items(d *Delta, read func(gjson.Result) *call) bool {
 	it := &d.item
 	s.fresh = s.fresh[:0]
@@ -130,7 +129,7 @@ func (s *calls) items(d *Delta, read func(gjson.Result) *call) bool {
 			s.list, s.odd = append(s.list, c), s.odd || c.value
 		}
 	}
-	if list := it.whole; s.whole || list != nil { // of a complete answer, or in no event before its end
+	if list := it.whole; s.whole || list != nil { // a complete answer, or a stream whose items come only in its end
 		if s.whole {
 			list = d.calls
 		}
@@ -151,7 +150,7 @@ func (s *calls) items(d *Delta, read func(gjson.Result) *call) bool {
 	if it.event == eventAdded || it.event == eventDone && it.raw != nil {
 		c := read(gjson.ParseBytes(it.raw))
 		switch {
-		case c == nil: // there is nothing to judge
+		case c == nil: // nothing to judge
 			return true
 		case i < 0:
 			add(c, it.index)
@@ -183,7 +182,7 @@ func (s *calls) items(d *Delta, read func(gjson.Result) *call) bool {
 	return true
 }
 
-// keep copies the calls of a complete answer.
+// keep copies the calls' strings, so that they outlive the answer's buffer.
 func (s *calls) keep() {
 	for _, c := range s.list {
 		c.raw = strings.Clone(c.raw)
@@ -191,7 +190,7 @@ func (s *calls) keep() {
 	}
 }
 
-// message reads the calls of a delta, or of a message.
+// message reads the calls of a delta or a message.
 func (s *calls) message(list, f gjson.Result) bool {
 	before := len(s.list)
 	found := false
@@ -255,18 +254,18 @@ func fragmentOf(c gjson.Result) fragment {
 	return f
 }
 
-// put adds a fragment to its call, or begins one. Calls from before on are of
-// the same chunk.
+// put adds a fragment to its call, or begins a new one. The calls in s.list[before:] are from the
+// same chunk.
 func (s *calls) put(f fragment, before int) {
 	if s.over {
 		return
 	}
-	name, text, value, inner := f.says()
+	name, text, value, inner := f.content()
 	c := s.find(f, name)
 	if c == nil && f.id+name+text == "" {
-		return // a place for a call that may come
+		return // a placeholder for a later call
 	}
-	if c == nil || s.another(c, f, name, text, slices.Contains(s.list[before:], c)) {
+	if c == nil || s.beginsCall(c, f, name, text, slices.Contains(s.list[before:], c)) {
 		if len(s.list) >= maxCalls {
 			s.over = true
 			return
@@ -299,9 +298,9 @@ func (s *calls) put(f fragment, before int) {
 	}
 }
 
-// says is what a fragment has of its call: a name, and a piece of the arguments, or all of
-// them as a value that is no string.
-func (f *fragment) says() (name, text string, value bool, inner extra) {
+// content returns the contents of a fragment: a name, and a piece of the arguments, or with value all of
+// them as a JSON value other than a string.
+func (f *fragment) content() (name, text string, value bool, inner extra) {
 	f.function.ForEach(func(k, v gjson.Result) bool {
 		switch k.Str {
 		case "name":
@@ -323,7 +322,7 @@ func (f *fragment) says() (name, text string, value bool, inner extra) {
 	return name, text, value, inner
 }
 
-// find is the call that a fragment seems to belong to, nil for a new one.
+// find returns the call that a fragment seems to belong to, or nil for a new one.
 func (s *calls) find(f fragment, name string) *call {
 	n := len(s.list)
 	if n == 0 {
@@ -352,9 +351,9 @@ func (s *calls) find(f fragment, name string) *call {
 	return last
 }
 
-// another reports whether a fragment that has the place of c begins another
-// call: parallel calls that all have the same index (litellm#33678), or none.
-func (s *calls) another(c *call, f fragment, name, text string, together bool) bool {
+// beginsCall reports whether a fragment with the index of c begins beginsCall call: some servers give
+// parallel calls the same index (litellm#33678), or none.
+func (s *calls) beginsCall(c *call, f fragment, name, text string, together bool) bool {
 	switch {
 	case f.id != "" && c.ID != "" && f.id != c.ID:
 		return true
@@ -372,7 +371,7 @@ func (s *calls) another(c *call, f fragment, name, text string, together bool) b
 
 func (s *calls) offers(name string) bool { return s.known != nil && s.known(name) }
 
-// name adds a name, or a piece of one, or the same once more.
+// name adds a name, a further piece of it, or a repetition of it.
 func (s *calls) name(c *call, name string) {
 	c.names++
 	switch whole := c.Name + name; {
@@ -380,14 +379,14 @@ func (s *calls) name(c *call, name string) {
 		c.Name = name
 	case name == c.Name && (s.offers(c.Name) || !s.offers(whole)):
 	case len(name) > len(c.Name) && name[:len(c.Name)] == c.Name && s.offers(name) && !s.offers(whole):
-		c.Name = name // it is sent as far as it is known
+		c.Name = name // each fragment repeats the name so far
 	default:
 		c.Name = whole
 	}
 	s.odd, s.over = s.odd || c.names > 1, s.over || c.names > 1 && len(c.Name) > maxName
 }
 
-// draft is the calls in their order.
+// draft returns the calls, sorted by index.
 func (s *calls) draft() []recovery.DraftCall {
 	if len(s.list) == 0 {
 		return nil
@@ -411,28 +410,28 @@ func (s *calls) draft() []recovery.DraftCall {
 	return s.drafts()
 }
 
-// assembled sets the arguments to what came in pieces, if any did.
+// assembled sets the arguments from their pieces, if there are any.
 func (c *call) assembled() {
 	if len(c.args) > 0 {
 		c.Arguments = string(c.args)
 	}
 }
 
-// drafts are the calls for a judgement, each of them once.
+// drafts returns the calls for the judgement, without duplicates.
 func (s *calls) drafts() []recovery.DraftCall {
-	s.once()
+	s.markDuplicates()
 	out := make([]recovery.DraftCall, 0, len(s.list))
 	for _, c := range s.list {
-		if !c.again {
+		if !c.duplicate {
 			out = append(out, c.DraftCall)
 		}
 	}
 	return out
 }
 
-// once marks calls that were sent again: some servers repeat them, as a summary at the end
-// or under another index (litellm#20480, new-api#6278).
-func (s *calls) once() {
+// markDuplicates marks duplicate calls: some servers repeat calls in a summary at the end or under another index
+// (litellm#20480, new-api#6278).
+func (s *calls) markDuplicates() {
 	first := map[string]*call{}
 	for _, c := range s.list {
 		switch before := first[c.ID]; {
@@ -440,18 +439,17 @@ func (s *calls) once() {
 		case before == nil:
 			first[c.ID] = c
 		case c.repeats(before):
-			c.again, s.odd = true, true
+			c.duplicate, s.odd = true, true
 		}
 	}
 }
 
-// repeats reports whether a call is another one sent again: with the same id, name and
-// arguments.
+// repeats reports whether c is a duplicate of other: same id, name and arguments.
 func (c *call) repeats(other *call) bool {
 	return c.ID != "" && c.ID == other.ID && c.Name == other.Name && sameJSON(c.Arguments, other.Arguments)
 }
 
-// sameJSON reports whether two texts are equal, or mean the same as JSON.
+// sameJSON reports whether two texts are equal, or equal as JSON values.
 func sameJSON(a, b string) bool {
 	if a == b {
 		return true
@@ -468,13 +466,13 @@ func sameJSON(a, b string) bool {
 	return reflect.DeepEqual(decode(a), decode(b))
 }
 
-// match gives calls of a verdict the fields of those they were made of.
+// match converts the calls of a verdict, with the unknown fields of the original calls.
 func (s *calls) match(list []recovery.DraftCall) []*call {
 	out := make([]*call, len(list))
 	byID, twice := map[string]*call{}, map[string]bool{}
 	var live []*call
 	for _, c := range s.list {
-		if c.again {
+		if c.duplicate {
 			continue
 		}
 		live = append(live, c)
@@ -493,7 +491,7 @@ func (s *calls) match(list []recovery.DraftCall) []*call {
 			from = nil
 		}
 		if from != nil {
-			out[i].of = from
+			out[i].original = from
 			out[i].extra, out[i].inner, out[i].raw = from.extra, from.inner, from.raw
 			if d == from.DraftCall {
 				out[i].value = from.value
@@ -505,7 +503,7 @@ func (s *calls) match(list []recovery.DraftCall) []*call {
 	return out
 }
 
-// openJSON follows a JSON value that comes in pieces, as far as its end.
+// openJSON tracks the nesting of a JSON value that arrives in pieces.
 type openJSON struct {
 	depth            int
 	quoted, escaping bool
@@ -530,10 +528,10 @@ func (j *openJSON) feed(text string) {
 	}
 }
 
-// complete reports whether all that was opened is closed.
+// complete reports whether everything that was opened is closed.
 func (j *openJSON) complete() bool { return j.began && j.depth <= 0 && !j.quoted }
 
-// opens reports whether a text begins like an object.
+// opens reports whether a text begins like an object or a string.
 func opens(text string) bool {
 	for i := range len(text) {
 		switch text[i] {

@@ -55,11 +55,11 @@ func (Chat) DecodeWhole(body []byte) (d Delta) {
 	return d
 }
 
-// ErrorEnds is false: langchaingo passes over error events, and takes what came before one
-// for the answer.
+// ErrorEnds returns false: langchaingo ignores error events, and accepts the text before one as the
+// answer.
 func (Chat) ErrorEnds() bool { return false }
 
-// neutral is a finish reason of the wire in neutral words.
+// neutral converts a finish reason of the wire format to the neutral one.
 func neutral(reason string) recovery.Finish {
 	switch reason {
 	case "tool_calls", "function_call":
@@ -70,9 +70,9 @@ func neutral(reason string) recovery.Finish {
 	return recovery.Finish(reason)
 }
 
-// finishIn is neutral of a finish reason as it stands in an answer.
+// finishIn is neutral for a finish reason as raw JSON.
 func finishIn(raw []byte) recovery.Finish {
-	switch string(raw) { // the usual ones need no memory
+	switch string(raw) { // no allocation for the usual ones
 	case `"stop"`:
 		return recovery.FinishStop
 	case `"tool_calls"`:

@@ -10,15 +10,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// IDPrefix begins the ids of answers that the gateway wrote, or had a model
-// write in its own name.
+// IDPrefix begins the ids of answers that the gateway wrote, or that carry its identity.
 const IDPrefix = "chatcmpl-rebound-"
 
-// chatEncoder writes chunks. What is new takes its fields from the chunk in whose place it
-// comes: all but the choice's content, so that fields of a provider's own stay.
+// chatEncoder writes chunks. A new chunk copies the fields of the chunk that it replaces, except the
+// choice's content, to preserve provider-specific fields.
 type chatEncoder struct {
-	follows bool     // the client has the beginning of another answer
-	id      Identity // of that one
+	follows bool     // the client has the beginning of the answer, from another attempt
+	id      Identity // the identity that the client has
 	out     []byte
 }
 
@@ -31,13 +30,13 @@ func (Chat) encoder(s *Sink) encoder {
 
 func (c *chatEncoder) event(out []byte, ev *Event, d *Delta, e *edit) ([]byte, bool) {
 	if c.follows && e.before == "" && d.Finishes == 0 && !d.HasUsage && d.Kind <= KindReasoning {
-		return out, true // the client has a role, and reasoning
+		return out, true // the client already has a role and reasoning
 	}
 	c.out = out
 	if c.follows {
 		data := ev.Data
 		if e.text != nil {
-			data = with(data, "choices.0.delta.content", *e.text, "choices.0.text", *e.text) // the latter of legacy completions
+			data = with(data, "choices.0.delta.content", *e.text, "choices.0.text", *e.text) // choices.0.text is for legacy completions
 		}
 		if u := e.usage; u != nil {
 			data = with(data, "usage.prompt_tokens", u.Input, "usage.completion_tokens", u.Output, "usage.total_tokens", u.Input+u.Output)
@@ -53,7 +52,7 @@ func (c *chatEncoder) event(out []byte, ev *Event, d *Delta, e *edit) ([]byte, b
 	return c.out, true
 }
 
-// raw returns a value as JSON, or what stands at path if it is "".
+// raw returns value as JSON, or if it is "" the value at path.
 func raw(data []byte, path, value string) []byte {
 	if value == "" {
 		value = gjson.GetBytes(data, path).Raw
@@ -77,7 +76,8 @@ func withoutRole(data []byte) []byte {
 	return with(data, "choices.0.delta", append(delta, '}'))
 }
 
-// edited writes a chunk with the changes of e, as one or several; false if there are none.
+// edited writes a chunk with the changes of e as one or more chunks. It returns false if there are
+// none.
 func (c *chatEncoder) edited(ev *Event, e *edit) bool {
 	choice := gjson.GetBytes(ev.Data, "choices.0")
 	if !ev.HasData || !choice.IsObject() {
@@ -92,7 +92,7 @@ func (c *chatEncoder) edited(ev *Event, e *edit) bool {
 	if !called && !said && !ends {
 		return false
 	}
-	data := bytes.Clone(ev.Data) // its bytes are the reader's
+	data := bytes.Clone(ev.Data) // ev.Data belongs to the reader
 	rest, speaks := c.rest(delta, said, e)
 	switch {
 	case called && len(e.calls) > 0:
@@ -133,7 +133,7 @@ func (c *chatEncoder) edited(ev *Event, e *edit) bool {
 	return true
 }
 
-// text writes the new text, if no chunk had it.
+// text writes the new text, unless a chunk already had it.
 func (c *chatEncoder) text(like []byte, e *edit) {
 	if e.text != nil {
 		c.say(like, *e.text)
@@ -141,8 +141,8 @@ func (c *chatEncoder) text(like []byte, e *edit) {
 	}
 }
 
-// rest returns a delta without its calls and with the new text, as the inside of an
-// object; speaks is false if nothing of it says anything.
+// rest returns the fields of a delta without its calls and with the new text; speaks reports whether
+// any of them has content.
 func (c *chatEncoder) rest(delta gjson.Result, said bool, e *edit) (rest []byte, speaks bool) {
 	rest = []byte{}
 	if !delta.IsObject() {
@@ -180,14 +180,14 @@ func hasCalls(m gjson.Result) bool {
 	return m.IsObject() && (!empty(m.Get("tool_calls")) || !empty(m.Get("function_call")))
 }
 
-// say writes text as a chunk of its own.
+// say writes text as a separate chunk.
 func (c *chatEncoder) say(like []byte, text string) {
 	if text != "" {
 		c.chunk(like, append([]byte(`"content":`), transcript.String(text)...), "null", false)
 	}
 }
 
-// call writes the calls, one a chunk; the first one together with the rest of a delta.
+// call writes each call as a chunk; the first one includes rest.
 func (c *chatEncoder) call(like, rest []byte, e *edit) {
 	list := e.calls
 	e.calls = nil
@@ -200,7 +200,7 @@ func (c *chatEncoder) call(like, rest []byte, e *edit) {
 		if e.legacy {
 			inside = append(d.appendFunction(append(inside, `"function_call":`...)), '}')
 			c.chunk(like, inside, "null", false)
-			return // there can be no other
+			return // function_call allows only one
 		}
 		inside = append(inside, `"tool_calls":[{"index":`...)
 		inside = strconv.AppendInt(inside, int64(i), 10)
@@ -212,7 +212,8 @@ func (c *chatEncoder) call(like, rest []byte, e *edit) {
 	}
 }
 
-// lean returns a chunk without its large fields, which the client gets once, as a model of further chunks.
+// lean returns a template for further chunks: like without its large fields, which the client gets
+// only once.
 func lean(like []byte) []byte {
 	const large = 256
 	out := []byte{'{'}
@@ -229,8 +230,8 @@ func lean(like []byte) []byte {
 	return append(out, '}')
 }
 
-// chunk writes a chunk with this inside of a delta, and all else as in another
-// chunk. Only the last has what an end has: usage, and its own fields.
+// chunk writes a chunk with the fields inside in its delta, and all other fields from like. Only the
+// last chunk has usage and the end's own fields.
 func (c *chatEncoder) chunk(like, inside []byte, reason string, last bool) {
 	out := make([]byte, 1, len(like)+len(inside)+64)
 	out[0] = '{'
@@ -262,7 +263,7 @@ func (*chatEncoder) whole(body []byte, e *edit) (list []transcript.Splice) {
 	put := func(path, name string, value any) {
 		if s, ok := field(body, path, name, value, false); ok {
 			for _, before := range list {
-				if before.Start == s.Start && s.Start == s.End && s.Raw[0] != ',' { // the second of an empty object
+				if before.Start == s.Start && s.Start == s.End && s.Raw[0] != ',' { // the second field of an empty object
 					s.Raw = append([]byte{','}, s.Raw...)
 				}
 			}
@@ -317,14 +318,14 @@ func (c *call) appendFields(b []byte) []byte {
 	return c.extra.appendTo(append(b, '}'))
 }
 
-// appendFunction appends a function up to its last brace.
+// appendFunction appends a function without its closing brace.
 func (c *call) appendFunction(b []byte) []byte {
 	b = transcript.AppendString(append(b, `{"name":`...), c.Name)
 	b = transcript.AppendString(append(b, `,"arguments":`...), c.Arguments)
 	return c.inner.appendTo(b)
 }
 
-// head returns a chunk or an answer up to its choices.
+// head returns the fields of a chunk or an answer before its choices.
 func (id Identity) head(object string, model []byte) []byte {
 	out := []byte{'{'}
 	if id.ID != "" {
@@ -385,7 +386,7 @@ func (*chatEncoder) end(failure []byte) []byte {
 	return append(append([]byte("data: "), oneLine(failure)...), "\n\n"...)
 }
 
-// wireFinish returns a finish reason in this format's words.
+// wireFinish returns a finish reason in the words of this format.
 func wireFinish(f recovery.Finish, legacy bool) string {
 	switch f {
 	case recovery.FinishCalls:

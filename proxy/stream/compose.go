@@ -15,16 +15,15 @@ import (
 
 // Composition is an answer that the gateway itself writes. Its usage is zero.
 type Composition struct {
-	ID      string // of the request, from which the answer's follows
+	ID      string // of the request; the answer's id contains it
 	Model   string
 	Text    string
 	Calls   []recovery.DraftCall
 	Created time.Time
-	Usage   bool // the stream ends with usage, as asked for
+	Usage   bool // the stream ends with usage, as the client asked
 }
 
-// Composed is an answer of the gateway's own on its way to the client. The caller may add
-// to Header.
+// Composed is a Deliverable for a Composition. The caller may add to Header.
 type Composed struct {
 	unread
 	Header http.Header
@@ -35,8 +34,8 @@ type Composed struct {
 	tell   []recovery.Repair
 }
 
-// Compose makes an answer in the form that the request asks for. repairs are the changes
-// that made it from a model's answer, nil if the gateway wrote it.
+// Compose builds an answer in the form that the request asks for. repairs are the changes to a model's
+// answer that led to it, or nil if the gateway wrote it.
 func Compose(req *transcript.Body, c Composition, repairs []recovery.Repair, o Options) *Composed {
 	c.Usage = req.IncludeUsage()
 	n := &Composed{Header: http.Header{}, o: o, c: c, whole: !req.Streaming(), tell: repairs, began: max(time.Since(o.Started), 1)}
@@ -49,7 +48,7 @@ func Compose(req *transcript.Body, c Composition, repairs []recovery.Repair, o O
 	return n
 }
 
-// ReportRepairs reports what was mended, once.
+// ReportRepairs reports the repairs, once.
 func (n *Composed) ReportRepairs() {
 	if list := n.tell; len(list) > 0 && n.o.Repaired != nil {
 		n.tell = nil
@@ -57,7 +56,7 @@ func (n *Composed) ReportRepairs() {
 	}
 }
 
-// Deliver sends the answer with one write.
+// Deliver sends the answer in one write.
 func (n *Composed) Deliver(context.Context) *Broken {
 	n.ReportRepairs()
 	var err error
@@ -81,11 +80,11 @@ func (n *Composed) Discard() {}
 // Drain implements Deliverable: there is nothing to read.
 func (n *Composed) Drain() {}
 
-// Usage is zero: whatever the provider used, it did not say.
+// Usage returns zero, because the provider reported none.
 func (n *Composed) Usage() (recovery.Usage, time.Duration) { return recovery.Usage{}, n.began }
 
-// Rejected returns what a model wrote from the error of a provider that refused it: Groq's
-// failed_generation, also if another provider passes it on.
+// Rejected returns the model output in the error of a provider that refused it: Groq's
+// failed_generation, also if another provider wraps it.
 func Rejected(body []byte) (text string, ok bool) {
 	for range 3 {
 		if transcript.Valid(body, maxDepth) != nil {
@@ -123,7 +122,7 @@ func (c *Composition) encode(f Format, streamed bool) []byte {
 	return spliced(blank, enc.whole(blank, &e))
 }
 
-// brand gives an event the gateway's identity and leaves all else of it.
+// brand replaces the identity in an event with the gateway's.
 func (a *Answer) brand(ev *Event, d *Delta) []byte {
 	list, id := a.o.Format.encoder(nil).identify(ev.Data, a.o.ID)
 	d.ID.ID = id

@@ -11,28 +11,28 @@ import (
 
 // Config tunes how streamed answers are watched and delivered.
 type Config struct {
-	// KeepAliveAfter is how long a streaming client waits without a byte before
-	// it gets status 200 and a comment line; KeepAliveEvery repeats it. Zero turns it off.
-	// A message that has begun gets ping events instead, after 10 s at most.
+	// KeepAliveAfter is how long a streaming client waits without a byte before it gets status 200 and
+	// a comment line; KeepAliveEvery is the interval of further ones. Zero turns them off. In formats
+	// with pings an answer that has begun gets those instead, at most 10 s apart.
 	KeepAliveAfter time.Duration `yaml:"keepalive_after"`
 	KeepAliveEvery time.Duration `yaml:"keepalive_every"`
-	// Idle is how long a stream may pause after its first content before a
-	// continuation is started beside it; IdlePinged where pings arrive meanwhile.
+	// Idle is how long a stream may pause after its first content before a continuation starts in
+	// parallel; IdlePinged applies if pings arrive meanwhile.
 	Idle       time.Duration `yaml:"idle"`
 	IdlePinged time.Duration `yaml:"idle_pinged"`
-	// ReasoningAfter is how long reasoning is held back in formats whose clients keep
-	// what they have seen of it by its id, so that the answer can still begin anew unseen.
+	// ReasoningAfter is how long reasoning is held back in formats whose clients store it by id, so
+	// that the answer can still be restarted without the client noticing.
 	ReasoningAfter time.Duration `yaml:"reasoning_after"`
-	// MidStream says what happens to a stream that breaks after text was sent:
-	// continue it, end it with an error event, or buffer answers whole.
+	// MidStream selects what happens to a stream that breaks after text was sent: continue it, end it
+	// with an error event, or buffer whole answers.
 	MidStream MidStream `yaml:"mid_stream"`
-	// Continue are the ways in which it is continued, in order: each is tried
-	// where it suits the target and the answer.
+	// Continue lists the methods of continuing, in order. Each is used if it suits the target and the
+	// answer.
 	Continue []recovery.Way `yaml:"continue"`
-	// Repetition says what becomes of an answer that repeats itself without end
-	// after text of it was shown. Before, it is always stopped.
+	// Repetition selects what happens to an answer that repeats itself endlessly after text was sent.
+	// Before, it is always stopped.
 	Repetition Repetition `yaml:"repetition"`
-	// MaxEvent bounds one SSE event in bytes, MaxAnswer a buffered answer.
+	// MaxEvent limits one SSE event, MaxAnswer a buffered answer, in bytes.
 	MaxEvent  int64 `yaml:"max_event"`
 	MaxAnswer int64 `yaml:"max_answer"`
 }
@@ -47,13 +47,13 @@ const (
 	MidStreamBuffer   MidStream = "buffer"
 )
 
-// Repetition is a policy for answers that repeat themselves without end.
+// Repetition is a policy for answers that repeat themselves endlessly.
 type Repetition string
 
 // The policies.
 const (
-	RepetitionObserve Repetition = "observe" // it goes on; Answer.Runaway tells of it
-	RepetitionStop    Repetition = "stop"    // it breaks
+	RepetitionObserve Repetition = "observe" // the answer goes on; Answer.Runaway reports it
+	RepetitionStop    Repetition = "stop"    // the answer is treated as broken
 )
 
 // Defaults returns the configuration that applies when none is given.

@@ -4,8 +4,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// continued writes an event for a client that has the beginning of another answer: one
-// identity, no second role, only new text.
+// continued rewrites an event for a client that has the beginning of the answer from another attempt:
+// with the same identity, no second role, and only new text.
 func (a *Answer) continued(ev *Event, d *Delta) (Piece, *Broken) {
 	if !ev.HasData {
 		return Piece{Bytes: ev.Raw}, nil // a comment
@@ -37,13 +37,14 @@ func (a *Answer) continued(ev *Event, d *Delta) (Piece, *Broken) {
 			}
 		}
 		if (d.Finishes > 0 || d.ends || call) && !a.seam.done {
-			// A call ends the text as the end does: what was sent must be complete.
+			// A call ends the text like a finish reason does: all text that was sent must have been
+			// repeated.
 			rest, other := a.seam.finish()
 			if other {
 				return Piece{}, diverged
 			}
 			if e.before = rest; rest != "" {
-				// Held back to the very end: an event of its own before this one.
+				// Text that was held back until the end gets an event of its own before this one.
 				d.Kind, d.Text = max(d.Kind, KindText), rest
 			}
 		}
@@ -63,8 +64,8 @@ func (a *Answer) continued(ev *Event, d *Delta) (Piece, *Broken) {
 	return a.piece(raw, d), nil
 }
 
-// counted returns the usage of a continuation as if the answer had come in one piece: what
-// the client had before belongs to the answer, and not to the prompt.
+// counted returns the usage of a continuation as if the answer had come in one piece: text that the
+// client already had counts as output instead of input.
 func (a *Answer) counted(u recovery.Usage) recovery.Usage {
 	if a.seam == nil || a.o.Resume.Tokens == 0 {
 		return u
@@ -74,8 +75,8 @@ func (a *Answer) counted(u recovery.Usage) recovery.Usage {
 	return u
 }
 
-// continuedCalls is continued for a client that has all of the text: only calls and the end
-// go on.
+// continuedCalls is continued for a client that has the whole text: it passes on only calls and the
+// end.
 func (a *Answer) continuedCalls(ev *Event, d *Delta) Piece {
 	rest := *d
 	if d.Kind == KindText || d.Kind == KindCall && !d.calling() {
@@ -94,6 +95,6 @@ func (a *Answer) continuedCalls(ev *Event, d *Delta) Piece {
 	return p
 }
 
-// calling reports whether an event has a tool call, among whatever else cannot
-// be repeated.
+// calling reports whether an event contains a tool call, as opposed to other content that cannot be
+// repeated.
 func (d *Delta) calling() bool { return !isEmpty(d.calls) || !isEmpty(d.function) || d.item.call }

@@ -11,17 +11,16 @@ import (
 )
 
 const (
-	// endGrace is how long a finished stream may take to send its usage and end mark; then
-	// the gateway ends it.
+	// endGrace is how long a finished stream may take to send its usage and end mark; after that the
+	// gateway ends it.
 	endGrace = 2 * time.Second
-	// drainFor and drainBytes bound what is read after the end mark, so that
-	// the connection can be used again.
+	// drainFor and drainBytes limit the reading after the end mark, which allows the connection to be
+	// reused.
 	drainFor   = 100 * time.Millisecond
 	drainBytes = 64 << 10
 )
 
-// Deliver passes the answer on, event for event, and returns nil when it was
-// complete. header is that of the response to the client, if it has none yet.
+// Deliver passes the answer on, event by event, and returns nil if it was complete.
 func (a *Answer) Deliver(context.Context) *Broken {
 	defer a.resp.Body.Close()
 	defer a.delivered()
@@ -35,7 +34,7 @@ func (a *Answer) Deliver(context.Context) *Broken {
 	a.held = Piece{}
 	if a.deferred {
 		if a.noReason && a.o.Ending != nil {
-			a.o.Ending.reasons.Store(false) // not always
+			a.o.Ending.reasons.Store(false) // the target does not always give one
 		}
 		return nil
 	}
@@ -52,8 +51,7 @@ func (a *Answer) Deliver(context.Context) *Broken {
 	return nil
 }
 
-// pass is the loop over events. Thousands of goroutines may wait in it, so its stack stays
-// shallow.
+// pass is the event loop. Its stack is kept shallow, because thousands of goroutines may wait in it.
 func (a *Answer) pass() *Broken {
 	var out batch
 	grace := a.grace(nil)
@@ -72,8 +70,8 @@ func (a *Answer) pass() *Broken {
 	return nil
 }
 
-// one passes an event on, now or together with those that are at hand. over
-// means that it was the last, though it may not be the end mark.
+// one passes on an event, or adds it to the batch if more events are buffered. over means that it was
+// the last, even without an end mark.
 func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	piece, d, broken := a.accept(ev)
 	if broken != nil {
@@ -84,13 +82,13 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 		a.first = time.Now()
 	}
 	if !a.done && a.r.Ready() {
-		// More is at hand: one write and one flush for all of it.
+		// More is buffered: one write and one flush for all of it.
 		out.bytes = slices.Grow(out.bytes, len(piece.Bytes)+a.r.Buffered())
 		out.add(piece)
 		return nil, false
 	}
 	if a.done && !a.complete(io.EOF) {
-		// The end mark without a finish reason: not an end.
+		// An end mark without a finish reason is not a complete end.
 		if len(out.bytes) > 0 {
 			_ = a.write(out.take())
 		}
@@ -105,14 +103,14 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	}
 	if err := a.write(piece); err != nil {
 		if a.done {
-			return nil, true // it hung up on the last bytes: it has them or does not want them
+			return nil, true // the client closed at the last bytes: it has them or does not want them
 		}
 		return a.clientGone(err), true
 	}
 	return nil, false
 }
 
-// batch collects pieces that go out with one write.
+// batch collects pieces for one write.
 type batch struct {
 	bytes, frame, text []byte
 	released           recovery.Released
@@ -124,15 +122,15 @@ func (b *batch) add(p Piece) {
 	b.released, b.seq = max(b.released, p.Released), max(b.seq, p.Seq)
 }
 
-// take empties the batch. What it returns is valid until the next add.
+// take empties the batch. The returned piece is valid until the next add.
 func (b *batch) take() Piece {
 	p := Piece{Bytes: b.bytes, Released: b.released, Text: viewString(b.text), Frame: b.frame, Seq: b.seq}
 	*b = batch{bytes: b.bytes[:0], frame: b.frame[:0], text: b.text[:0]}
 	return p
 }
 
-// breaks ends the loop. The judgement of a complete answer counts the text of the batch as
-// shown, so that goes out first.
+// breaks ends the loop. If a complete answer was judged flawed, the batch is written first, because
+// the judgement counts its text as delivered.
 func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
 	if a.h == nil || !a.h.asked {
 		return b
@@ -146,7 +144,7 @@ func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
 	return b
 }
 
-// grace gives a finished stream its time to end, anew with each call.
+// grace starts or restarts the time limit of a finished stream.
 func (a *Answer) grace(t *time.Timer) *time.Timer {
 	switch {
 	case !a.finished() && a.pendingUsage == nil:
@@ -164,12 +162,12 @@ func stop(t *time.Timer) {
 	}
 }
 
-// next reads an event. The time between two calls is the client's, and no pause of the
-// upstream. An event with data ends the attempt that tries to take over; if that has taken
-// over, the error is ErrTaken.
+// next reads an event. It does not count the time between two calls, when the client was slow, as a
+// pause of the upstream. An event with data stops an attempt that tries to take over; if that has
+// already taken over, the error is ErrTaken.
 func (a *Answer) next() error {
 	if a.fed && a.r.ahead > 0 {
-		return a.read() // which has data, too
+		return a.read() // buffered events have data, too
 	}
 	a.mu.Lock()
 	began := a.r.now()
@@ -194,19 +192,19 @@ func (a *Answer) next() error {
 	a.rescue, a.rescued = nil, nil
 	a.mu.Unlock()
 	if rescue != nil {
-		rescue() // it goes on by itself
+		rescue() // the stream goes on by itself
 		<-rescued
 	}
 	return err
 }
 
-// end returns how an answer broke whose bytes ended with err; nil if it is complete.
+// end returns how an answer broke whose bytes ended with err, or nil if it is complete.
 func (a *Answer) end(err error) *Broken {
 	a.mu.Lock()
 	rescued := a.rescued
 	a.mu.Unlock()
 	if rescued != nil {
-		<-rescued // whoever tries to take over may still do so
+		<-rescued // the other attempt may still take over
 	}
 	a.mu.Lock()
 	taken := a.taken
@@ -223,8 +221,8 @@ func (a *Answer) end(err error) *Broken {
 	}
 	switch {
 	case a.complete(err):
-		// Complete, whatever became of the end mark.
-		piece, broken := a.settled(last)
+		// Complete, even if the end mark is missing.
+		piece, broken := a.judgeRest(last)
 		if broken != nil {
 			return a.breaks(broken, Piece{}, piece)
 		}
@@ -247,7 +245,7 @@ func (a *Answer) clientGone(err error) *Broken {
 	return &Broken{Err: err, Client: true}
 }
 
-// drain reads the little that follows the end mark.
+// drain reads the few bytes after the end mark.
 func (a *Answer) drain() {
 	if a.r.Ended() {
 		return

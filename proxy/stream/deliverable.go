@@ -7,21 +7,21 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Deliverable is an answer as whoever delivers it sees it.
+// Deliverable is an answer that is ready for delivery.
 type Deliverable interface {
-	// ReportRepairs reports what was mended so far, once; Deliver does so too. It comes
-	// first where the response's headers depend on it.
+	// ReportRepairs reports the repairs so far, once; Deliver does so too. Callers use it first if the
+	// response's headers depend on it.
 	ReportRepairs()
 	Deliver(context.Context) *Broken
 	Discard()
-	// Drain reads an answer that nobody gets to its end.
+	// Drain reads an unused answer to its end.
 	Drain()
 	Usage() (recovery.Usage, time.Duration)
-	// Finish is why the model ended the last choice, as far as it was read.
+	// Finish returns why the model ended the last choice, as far as it was read.
 	Finish() recovery.Finish
-	// AnswerID is the id of the answer, where the server may have kept it under that.
+	// AnswerID returns the answer's id, under which the server may have stored it.
 	AnswerID() string
-	// ItemIDs are the ids of a response's items, of those that were read so far, where Options ask for them.
+	// ItemIDs returns the ids of a response's items read so far, if Options.ItemIDs is set.
 	ItemIDs() []string
 }
 
@@ -32,7 +32,7 @@ var (
 	_ Deliverable = (*Composed)(nil)
 )
 
-// unread is a Deliverable that nobody has read, or that needs no reading.
+// unread provides the methods of a Deliverable that was not parsed.
 type unread struct{}
 
 func (unread) ReportRepairs()          {}
@@ -58,10 +58,10 @@ func (w *Whole) AnswerID() string { return textOf([]byte(w.id)) }
 // ItemIDs implements Deliverable.
 func (w *Whole) ItemIDs() []string { return w.items }
 
-// Drain implements Deliverable: it was read already.
+// Drain implements Deliverable: the answer was already read.
 func (w *Whole) Drain() { w.Discard() }
 
-// ReportRepairs reports what was mended so far, once.
+// ReportRepairs reports the repairs so far, once.
 func (a *Answer) ReportRepairs() {
 	if a.h == nil || len(a.h.repairs) == 0 || a.o.Repaired == nil {
 		return

@@ -11,49 +11,48 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// encoder writes the answers of one format for one client. One goroutine uses it.
+// encoder rewrites the answers of one format for one client. One goroutine uses it.
 type encoder interface {
-	// event appends what goes out in the place of an event: the event with the changes of
-	// e, in the identity and with the numbers of the answer that the client has. ok is
-	// false if the client has something else in its place.
+	// event appends the replacement of an event: with the changes of e, and with the identity and
+	// numbers of the answer that the client has. ok is false if the client has other content at this
+	// place.
 	event(out []byte, ev *Event, d *Delta, e *edit) (_ []byte, ok bool)
 	// whole returns the changes that e makes to a complete answer.
 	whole(body []byte, e *edit) []transcript.Splice
-	// blank returns an answer of the gateway's own that says nothing yet.
+	// blank returns an empty answer of the gateway's own.
 	blank(c *Composition, streamed bool) []byte
-	// identify returns the changes that give an event or a complete answer the identity of
-	// the gateway's own answer to a request, and that identity.
+	// identify returns the changes that give an event or a complete answer the gateway's identity
+	// for a request, and that identity.
 	identify(data []byte, request string) (list []transcript.Splice, id string)
-	// finish returns the data of an event that gives all choices a finish reason; nil in
-	// formats that end otherwise.
+	// finish returns the data of an event that gives all choices a finish reason, or nil in formats
+	// that end differently.
 	finish(id Identity, model []byte, choices int, reason recovery.Finish, legacy bool) []byte
-	// end returns what ends a stream: after an error, as the body of a response; or, without
-	// one, what has to follow the last event.
+	// end returns the end of a stream: an error event for failure, which is an error body, or if
+	// failure is nil whatever must follow the last event.
 	end(failure []byte) []byte
 }
 
-// edit says how events, or a complete answer, differ from what the upstream sent. The zero
-// edit changes nothing.
+// edit describes changes to events or to a complete answer. The zero edit changes nothing.
 type edit struct {
-	before   string          // text in front of the event
-	text     *string         // in the place of the text, once; nil leaves it
-	shown    string          // text that the client has, before the text that is replaced
+	before   string          // new text in front of the event
+	text     *string         // replaces the text, once; nil keeps it
+	shown    string          // text that the client already has, before the replaced text
 	recall   bool            // calls replace the calls
-	calls    []*call         // each at the place of the call that it was made of
-	had      int             // number of calls before
-	finish   recovery.Finish // in the place of a finish reason; FinishNone leaves it
-	unfinish bool            // without the finish reason
+	calls    []*call         // each replaces the call that it was made from
+	had      int             // number of calls before the change
+	finish   recovery.Finish // replaces the finish reason; FinishNone keeps it
+	unfinish bool            // removes the finish reason
 	legacy   bool            // calls are written as function_call
-	modern   bool            // calls that came so are written as others
-	only     bool            // the client has all of the text: nothing but calls and the end goes on
-	usage    *recovery.Usage // in the place of the usage; nil leaves it
+	modern   bool            // calls that came as function_call are written as tool_calls
+	only     bool            // the client has the whole text: only calls and the end are written
+	usage    *recovery.Usage // replaces the usage; nil keeps it
 }
 
 // said marks the new text as written.
 func (e *edit) said() { e.text = new(string) }
 
-// encode returns a stretch of a stream with the changes of e; ok is false if it cannot be
-// changed so.
+// encode returns a stretch of a stream with the changes of e; ok is false if these changes cannot be
+// written.
 func encode(f Format, events []byte, e *edit) (out []byte, ok bool) {
 	enc, known := f.encoder(nil), new(Known)
 	ok = true
@@ -65,10 +64,10 @@ func encode(f Format, events []byte, e *edit) (out []byte, ok bool) {
 	return out, ok
 }
 
-// frame returns data as an event. Data with line breaks becomes several lines.
+// frame returns data as an event. Data with line breaks gets one data line each.
 func frame(data []byte) []byte { return appendFrame(make([]byte, 0, len(data)+8), "", data) }
 
-// appendFrame appends data as an event of this name; "" is none.
+// appendFrame appends data as an event with a name; "" means no name.
 func appendFrame(out []byte, name string, data []byte) []byte {
 	if name != "" {
 		out = append(append(append(out, "event: "...), name...), '\n')
@@ -79,7 +78,7 @@ func appendFrame(out []byte, name string, data []byte) []byte {
 	return append(out, '\n')
 }
 
-// spliced returns data with all splices; data itself if they overlap, where a name occurs twice in an odd way.
+// spliced returns data with all splices, or data itself if they overlap, as with some duplicate names.
 func spliced(data []byte, list []transcript.Splice) []byte {
 	if out, err := transcript.Spliced(data, list); err == nil {
 		return out
@@ -87,16 +86,17 @@ func spliced(data []byte, list []transcript.Splice) []byte {
 	return data
 }
 
-// valueAt returns the place of a value.
+// valueAt returns the position of a value.
 func valueAt(data []byte, path string) (transcript.Splice, bool) {
 	v := gjson.GetBytes(data, path)
 	return transcript.Splice{Start: v.Index, End: v.Index + len(v.Raw)}, v.Exists() && v.Index > 0
 }
 
-// with returns data with the values at some paths replaced; a path that is not there changes nothing.
+// with returns data with the values at some paths replaced; missing paths are ignored.
 func with(data []byte, pairs ...any) []byte { return spliced(data, changes(data, pairs...)) }
 
-// changes returns the splices of with. Strings and numbers become JSON, bytes are JSON.
+// changes returns the splices of with. Strings and numbers are encoded as JSON, bytes are inserted as
+// they are.
 func changes(data []byte, pairs ...any) (list []transcript.Splice) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if at, ok := valueAt(data, pairs[i].(string)); ok {
@@ -107,8 +107,8 @@ func changes(data []byte, pairs ...any) (list []transcript.Splice) {
 	return list
 }
 
-// field returns the splice that sets a field of the object at path ("" is data itself), which it
-// adds at the end of the object, or at its beginning if front is set.
+// field returns the splice that sets a field of the object at path ("" is data itself). A new field is
+// added at the end of the object, or with front at its beginning.
 func field(data []byte, path, name string, value any, front bool) (s transcript.Splice, ok bool) {
 	at := name
 	object := gjson.ParseBytes(data)
@@ -141,7 +141,7 @@ func field(data []byte, path, name string, value any, front bool) (s transcript.
 	return transcript.Splice{Start: close, End: close, Raw: pair}, true
 }
 
-// appendField appends a field to an object that is not closed yet.
+// appendField appends a field to an object without its closing brace.
 func appendField(b []byte, name string, value any) []byte {
 	if b[len(b)-1] != '{' {
 		b = append(b, ',')
@@ -158,7 +158,7 @@ func object(fields ...any) []byte {
 	return append(b, '}')
 }
 
-// appendValue appends a string or number as JSON, bytes as they are, and anything else as null.
+// appendValue appends a string or number as JSON, bytes unchanged, and anything else as null.
 func appendValue(b []byte, value any) []byte {
 	switch v := value.(type) {
 	case string:
@@ -171,13 +171,13 @@ func appendValue(b []byte, value any) []byte {
 	return append(b, "null"...)
 }
 
-// listOf returns a list of values.
+// listOf returns a JSON array.
 func listOf(items [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(items, []byte{','})...), ']')
 }
 
-// asToolCalls has calls that came as function_call written as tool_calls for a client that
-// offers tools: it reads no other.
+// asToolCalls converts function_call to tool_calls if the client offered tools, because it then reads
+// only those.
 func (e *edit) asToolCalls(req *transcript.Body) {
 	if !e.legacy || len(e.calls) == 0 || !offersTools(req) {
 		return

@@ -13,23 +13,22 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Endings remembers how targets end their answers. The zero Endings knows of none. Safe for
-// concurrent use.
+// Endings records how targets end their answers. The zero Endings is empty. Safe for concurrent use.
 type Endings struct {
 	of sync.Map // [2]string of upstream and model -> *Ending
 	n  atomic.Int32
 }
 
-// Ending is how one target ends its answers. Safe for concurrent use.
+// Ending records how one target ends its answers. Safe for concurrent use.
 type Ending struct {
-	reasons atomic.Bool // it gives a finish reason in streams
-	hollow  atomic.Bool // it says tool_calls without a call
+	reasons atomic.Bool // it sends finish reasons in streams
+	hollow  atomic.Bool // it sends finish reason tool_calls without a call
 }
 
-// maxEndings limits the targets that are remembered: clients name models.
+// maxEndings limits the recorded targets, because clients choose model names.
 const maxEndings = 4096
 
-// Of returns how a target ends its answers.
+// Of returns the record of a target.
 func (e *Endings) Of(upstream, model string) *Ending {
 	key := [2]string{upstream, model}
 	if known, ok := e.of.Load(key); ok {
@@ -51,21 +50,21 @@ func set(b *atomic.Bool) {
 	}
 }
 
-// hollow reports whether an end announces calls and its target is known to do so without
-// any, which explains an empty answer.
+// hollow reports whether an answer ends with tool_calls and its target is known to send that without
+// calls, so that an empty answer is valid.
 func (o *Options) hollow(d *Delta) bool {
 	return d.Finishes > 0 && d.finish == recovery.FinishCalls && o.Ending != nil && o.Ending.hollow.Load()
 }
 
-// wasHollow notes that an answer announced calls and had none.
+// wasHollow records that an answer ended with tool_calls and had no call.
 func (o *Options) wasHollow() {
 	if o.Ending != nil {
 		set(&o.Ending.hollow)
 	}
 }
 
-// announced reports whether a draft announces calls and has none. If its target is known to
-// do so, it means nothing.
+// announced reports whether a draft ends with tool_calls and has no call. If its target is known to do
+// that, announced changes the reason to stop.
 func (o *Options) announced(d *recovery.Draft) bool {
 	if d.Finish != recovery.FinishCalls || len(d.Calls) > 0 {
 		return false
@@ -77,10 +76,9 @@ func (o *Options) announced(d *recovery.Draft) bool {
 	return true
 }
 
-// accept takes an event. If it ends an answer of a target that gives no finish reasons, the
-// missing one goes out before it. So does it before a chunk with nothing but usage if the
-// answer ends with that; some servers send such chunks all the time, so it waits for what
-// comes next.
+// accept processes an event. If an answer ends without a finish reason and its target never sends one,
+// the missing reason is inserted: before the end mark, or before a final chunk with only usage. Some
+// servers send such chunks repeatedly, so the chunk waits for the next event.
 func (a *Answer) accept(ev *Event) (p Piece, d *Delta, broken *Broken) {
 	if a.pendingUsage != nil && ev.HasData {
 		_, kind := payload(ev)
@@ -93,7 +91,7 @@ func (a *Answer) accept(ev *Event) (p Piece, d *Delta, broken *Broken) {
 	return p, d, cmp.Or(broken, other)
 }
 
-// step takes an event behind what waited.
+// step processes an event after a pending chunk of usage.
 func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 	d := a.o.Format.Decode(ev, &a.known)
 	if d.Finishes > 0 && a.o.Ending != nil {
@@ -102,7 +100,7 @@ func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 	switch {
 	case a.finishes > 0:
 	case d.HasUsage && d.Choices == 0 && d.Finishes == 0:
-		if _, ends := a.ending(); ends {
+		if _, ends := a.impliedFinish(); ends {
 			a.pendingUsage = &Event{Raw: bytes.Clone(ev.Raw), Data: bytes.Clone(ev.Data), HasData: true}
 			return Piece{}, &Delta{}, nil
 		}
@@ -112,8 +110,8 @@ func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 	return a.through(ev, d)
 }
 
-// releaseUsage returns what goes out for the chunk of usage that waits; ends says that it was the
-// end of the answer.
+// releaseUsage returns the bytes for the pending chunk of usage; ends means that it was the end of the
+// answer.
 func (a *Answer) releaseUsage(ends bool) (p Piece, broken *Broken) {
 	pending := a.pendingUsage
 	a.pendingUsage = nil
@@ -125,9 +123,9 @@ func (a *Answer) releaseUsage(ends bool) (p Piece, broken *Broken) {
 	return p, broken
 }
 
-// withReason returns what goes out for an event and the finish reason that is missing before it.
+// withReason returns the bytes for an event, preceded by the missing finish reason.
 func (a *Answer) withReason(ev *Event) (p Piece, d *Delta, broken *Broken) {
-	if p, broken = a.reason(ev); broken != nil && broken.Flaw == nil {
+	if p, broken = a.insertFinish(ev); broken != nil && broken.Flaw == nil {
 		return p, &Delta{}, broken
 	}
 	rest, d, other := a.through(ev, a.o.Format.Decode(ev, &a.known))
@@ -135,7 +133,7 @@ func (a *Answer) withReason(ev *Event) (p Piece, d *Delta, broken *Broken) {
 	return p, d, cmp.Or(broken, other)
 }
 
-// through returns what goes out for an event once it is admitted and screened.
+// through returns the bytes for an event after admit and screen.
 func (a *Answer) through(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	p, d, broken := a.admit(ev, d)
 	if a.h != nil && broken == nil {
@@ -144,10 +142,10 @@ func (a *Answer) through(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	return p, d, broken
 }
 
-// reason returns what goes out for the finish reason that is missing before ev; nothing if
-// the answer cannot have ended.
-func (a *Answer) reason(ev *Event) (p Piece, broken *Broken) {
-	finish, ok := a.ending()
+// insertFinish returns the bytes of the finish insertFinish that is missing before ev, or nothing if the answer
+// may be incomplete.
+func (a *Answer) insertFinish(ev *Event) (p Piece, broken *Broken) {
+	finish, ok := a.impliedFinish()
 	if !ok {
 		return p, nil
 	}
@@ -164,20 +162,21 @@ func (a *Answer) reason(ev *Event) (p Piece, broken *Broken) {
 	return p, broken
 }
 
-// ending returns why an answer without a finish reason ended, if what came is whole.
-func (a *Answer) ending() (finish recovery.Finish, ok bool) {
+// impliedFinish returns the finish reason for an answer without one; ok is false if the answer may be
+// incomplete.
+func (a *Answer) impliedFinish() (finish recovery.Finish, ok bool) {
 	switch {
 	case !a.writes && a.first.IsZero(), a.noise:
-		return recovery.FinishNone, false // it is empty, or what was lost may have been the reason
+		return recovery.FinishNone, false // the answer is empty, or the unreadable event may have been the reason
 	case !a.called:
 		return recovery.FinishStop, true
 	case a.h == nil || len(a.h.calls.list) == 0 || a.h.calls.over:
-		return recovery.FinishNone, false // nobody has put the calls together
+		return recovery.FinishNone, false // the calls were not assembled
 	}
 	return a.h.calls.reason()
 }
 
-// reason returns the finish reason of an answer with these calls; false if one of them is not whole.
+// reason returns the finish reason of an answer with these calls; false if one of them is incomplete.
 func (s *calls) reason() (recovery.Finish, bool) {
 	for _, c := range s.list {
 		if c.assembled(); transcript.Valid([]byte(c.Arguments), maxDepth) != nil {
@@ -190,17 +189,17 @@ func (s *calls) reason() (recovery.Finish, bool) {
 	return recovery.FinishStop, true
 }
 
-// RepairFinish is the rule of a finish reason that was missing.
+// RepairFinish is the repair rule of a missing finish reason.
 const RepairFinish = "finish_reason"
 
-// unfinished returns how an answer broke whose end mark came without a finish reason, from a
-// target that gives one. If its calls are whole it can be delivered as it is.
+// unfinished returns how an answer broke whose end mark came without a finish reason, though its
+// target sends one. If its calls are complete it can be delivered later.
 func (a *Answer) unfinished(ev *Event) *Broken {
 	b := &Broken{Err: ErrEnded}
 	if !a.called {
 		return b
 	}
-	p, broken := a.reason(ev)
+	p, broken := a.insertFinish(ev)
 	if broken != nil || !a.finished() {
 		return b
 	}
@@ -212,7 +211,7 @@ func (a *Answer) unfinished(ev *Event) *Broken {
 	return b
 }
 
-// model returns the model's name as the stream has it, else as the request does.
+// model returns the model's name from the stream, or else from the request.
 func (a *Answer) model(ev *Event) []byte {
 	for _, like := range [...][]byte{a.known.like.data, ev.Data} {
 		if v := gjson.GetBytes(like, "model"); v.Exists() {
@@ -225,8 +224,8 @@ func (a *Answer) model(ev *Event) []byte {
 	return transcript.String(a.o.Request.Model())
 }
 
-// contradicts reports whether a later finish reason does not fit the content of an answer
-// whose end the client has.
+// contradicts reports whether a further finish reason does not fit the content of an answer whose end
+// was already delivered.
 func (a *Answer) contradicts(d *Delta) bool {
 	h := a.h
 	if !h.judged || !h.holds.Calls || d.Finishes == 0 || a.finishes <= d.Finishes {
@@ -238,7 +237,7 @@ func (a *Answer) contradicts(d *Delta) bool {
 	return d.finish == recovery.FinishCalls || h.changed
 }
 
-// repeats reports whether an event has only calls that the client has.
+// repeats reports whether an event contains only calls that the client already has.
 func (a *Answer) repeats(ev *Event, d *Delta) bool {
 	h := a.h
 	if !h.judged || d.Kind != KindCall || len(h.calls.list) == 0 || !d.calling() {
@@ -261,12 +260,12 @@ func (a *Answer) repeats(ev *Event, d *Delta) bool {
 	return true
 }
 
-// breakWords are the marks of finish reasons that say that the answer was broken off:
-// network_error (Z.ai), insufficient_system_resource (DeepSeek), abort (vLLM, SGLang),
-// error (OpenRouter), and what others call the same.
+// breakWords are parts of finish reasons that mean that the answer was cut: network_error (Z.ai),
+// insufficient_system_resource (DeepSeek), abort (vLLM, SGLang), error (OpenRouter), and similar
+// words.
 var breakWords = [...]string{"error", "abort", "insufficient", "interrupt", "timeout", "timed_out", "cancel", "fail", "unavailable", "overload", "disconnect", "exception"}
 
-// breaks reports whether a finish reason says that the answer was broken off.
+// breaks reports whether a finish reason means that the answer was cut.
 func breaks(reason string) bool {
 	reason = strings.ToLower(reason)
 	for _, w := range breakWords {
@@ -277,8 +276,7 @@ func breaks(reason string) bool {
 	return false
 }
 
-// noReason reports whether a finish reason says nothing; some servers write null or none
-// as a string.
+// noReason reports whether a finish reason is empty; some servers send null or none as a string.
 func noReason(v []byte) bool {
 	if !isString(v) || isEmpty(v) {
 		return true

@@ -9,13 +9,13 @@ import (
 // maxFault limits what is kept of events without a choice before an answer begins, in bytes.
 const maxFault = 64 << 10
 
-// faulty reports whether what came in place of an answer is an error.
+// faulty reports whether a body in place of an answer is an error.
 func (o *Options) faulty(body []byte) bool {
 	return o.Fault != nil && len(body) > 0 && o.Fault(body)
 }
 
-// suspect keeps an event that may be an error of another shape: it has no choice, is none of
-// the format's events, or ends an answer without content.
+// suspect keeps an event that may be an error in an unknown format: it has no choice and none of the
+// format's event types, or ends an answer without content.
 func (a *Answer) suspect(d *Delta) {
 	ev := &a.ev
 	a.data = a.data || ev.HasData
@@ -32,8 +32,8 @@ func (a *Answer) suspect(d *Delta) {
 	}
 }
 
-// fault returns the error that came in place of an answer that ended with err, nil for
-// none. Bytes that are no event count if nothing else came.
+// fault returns the error that came in place of an answer, or nil. err is the end of the stream. Bytes
+// that are no event are included if no event came.
 func (a *Answer) fault(err error) []byte {
 	if !a.first.IsZero() || a.seam != nil || err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil

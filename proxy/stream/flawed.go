@@ -6,8 +6,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// keepForLater keeps a complete but flawed answer for possible delivery later: p, which was
-// held, and the little that follows.
+// keepForLater completes a flawed answer for possible delivery later, with the held piece p and the
+// little that follows.
 func (a *Answer) keepForLater(b *Broken, p Piece) {
 	a.hold(p)
 	grace := time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
@@ -30,9 +30,9 @@ func (a *Answer) keepForLater(b *Broken, p Piece) {
 	b.Flawed = a
 }
 
-// conclude judges what is held at the end of the bytes, before anything was delivered.
+// conclude judges the held events at the end of the stream, before anything was delivered.
 func (a *Answer) conclude() *Broken {
-	p, broken := a.settled(Piece{})
+	p, broken := a.judgeRest(Piece{})
 	if broken != nil {
 		a.flawed(broken, p)
 		return broken
@@ -41,15 +41,15 @@ func (a *Answer) conclude() *Broken {
 	return nil
 }
 
-// flawed keeps an answer that is complete but cannot be used.
+// flawed keeps a complete but flawed answer for possible delivery later.
 func (a *Answer) flawed(b *Broken, p Piece) {
 	if a.h != nil && a.h.asked {
 		a.keepForLater(b, p)
 	}
 }
 
-// writing notes content that comes while the gate is closed, even if it is held back.
-func (a *Answer) writing(d *Delta) {
+// noteContent records content that comes before the gate opens, even if it is held back.
+func (a *Answer) noteContent(d *Delta) {
 	a.says = a.says || d.Text != ""
 	if !a.writes && a.o.Life != nil {
 		a.o.Life.Show(recovery.SignWrites)
@@ -57,18 +57,18 @@ func (a *Answer) writing(d *Delta) {
 	a.writes = true
 }
 
-// showsLife notes the sign of life that an event is while the gate is closed.
+// showsLife records an event before the gate opens as a sign of life.
 func (a *Answer) showsLife(d *Delta) {
 	switch {
 	case a.o.Life == nil:
-	case d.item.event != eventOther: // a response was created, or an item of it begins
+	case d.item.event != eventOther: // a response was created, or an item begins
 		a.o.Life.Show(recovery.SignThinks)
 	default:
 		a.o.Life.Show(recovery.SignAlive)
 	}
 }
 
-// meaningful notes the time of the first event with content.
+// meaningful records the time of the first event with content.
 func (a *Answer) meaningful() {
 	if a.first.IsZero() {
 		a.first = time.Now()
@@ -78,8 +78,8 @@ func (a *Answer) meaningful() {
 // calling reports whether a call has begun.
 func (a *Answer) calling() bool { return a.h != nil && len(a.h.calls.list) > 0 }
 
-// composing reports whether the last call that has begun has no arguments so far, or has
-// all of them: some servers then say nothing until the rest is there.
+// composing reports whether the last call has no arguments yet, or has all of them: some servers then
+// pause until the next part is complete.
 func (a *Answer) composing() bool {
 	if !a.calling() {
 		return false
@@ -88,12 +88,12 @@ func (a *Answer) composing() bool {
 	return !last.state.began || last.state.complete()
 }
 
-// patience watches an answer of which nothing was shown yet for pauses. The returned function
-// ends the watch. Such an answer needs no continuation: the attempt ends, and another one
-// begins unseen. Some servers send a call's name and then nothing until its arguments are
-// complete; they have IdlePinged, as have answers that only reasoned so far. Arguments that
-// stop in their middle have Idle, as text.
-func (a *Answer) patience() (stop func()) {
+// watchStalls watches an answer for pauses while nothing of it was delivered. The returned function ends
+// the watch. Such an answer needs no continuation: the attempt is cancelled, and a new one starts
+// without the client noticing. IdlePinged applies to answers that have only reasoned so far, and to
+// calls whose arguments have not begun or are complete, because some servers pause there. Arguments
+// that stop in the middle have Idle, like text.
+func (a *Answer) watchStalls() (stop func()) {
 	c := a.o.Config
 	var timer *time.Timer
 	stopped := false
@@ -109,7 +109,7 @@ func (a *Answer) patience() (stop func()) {
 			timer.Reset(max(c.Idle/8, 10*time.Millisecond))
 		}
 	}
-	a.noted()
+	a.noteEvent()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	timer = time.AfterFunc(c.Idle, check)
@@ -121,8 +121,8 @@ func (a *Answer) patience() (stop func()) {
 	}
 }
 
-// noted notes an event with data for patience.
-func (a *Answer) noted() {
+// noteEvent records the time of an event with data for patience.
+func (a *Answer) noteEvent() {
 	a.mu.Lock()
 	a.last, a.slow = a.r.now(), a.composing() || !a.says && !a.calling()
 	a.mu.Unlock()

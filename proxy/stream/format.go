@@ -9,79 +9,78 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Format is one wire format of answers: a decoder, which says what events and answers mean,
-// and an encoder, which writes what does not go out as it came. Nothing else in this package
-// knows a field of a format.
+// Format is one wire format of answers: a decoder, which returns the meaning of events and answers,
+// and an encoder, which writes everything that is not passed on unchanged. Nothing else in this
+// package knows the fields of a format.
 type Format interface {
-	// Decode returns the meaning of one event. known is what the events before it had in
-	// common, and has the room for the result: it is the caller's until the next call, and
-	// as long as ev is valid.
+	// Decode returns the meaning of one event. known is the state of the stream and has the memory for
+	// the result, which is valid until the next call and as long as ev.
 	Decode(ev *Event, known *Known) *Delta
-	// DecodeWhole returns the meaning of a complete JSON answer without its identity, valid as long as
-	// body does not change.
+	// DecodeWhole returns the meaning of a complete JSON answer, valid as long as body does not
+	// change.
 	DecodeWhole(body []byte) Delta
-	// ErrorEnds reports whether all known clients take an error event for a failure, so that
-	// the stream may end behind it as streams do.
+	// ErrorEnds reports whether all known clients treat an error event as a failure, so that the
+	// stream may end normally after it.
 	ErrorEnds() bool
 
-	// calls adds the calls of an event, or of a complete answer, to those before it, and reports
-	// whether it has any, or anything else that waits as they do.
+	// calls adds the calls of an event, or of a complete answer, to s. It reports whether there are
+	// any, or other content that must wait like calls.
 	calls(data []byte, d *Delta, s *calls) bool
-	// encoder returns an encoder for a client that has the beginning of another answer; or,
-	// if client is nil, for changes of this one.
+	// encoder returns an encoder for a client that has the beginning of another attempt's answer, or
+	// if client is nil for changes to this answer.
 	encoder(client *Sink) encoder
 }
 
-// End returns what ends a stream in a format: after an error, as the body of a response;
-// without one what has to follow the last event.
+// End returns the end of a stream in a format: an error event for failure, which is an error body, or
+// if failure is nil whatever must follow the last event.
 func End(f Format, failure []byte, client *Sink) []byte { return f.encoder(client).end(failure) }
 
-// Kind is what an event carries, by how much it commits the answer.
+// Kind is what an event contains, in the order of how much it commits the answer.
 type Kind uint8
 
 // The kinds of events.
 const (
 	KindNothing   Kind = iota // a role, a ping, an empty choice, a comment
-	KindNoise                 // not JSON, nor a part of a chunk
+	KindNoise                 // neither JSON nor a truncated chunk
 	KindReasoning             // unsigned reasoning
 	KindText                  // text of the answer
 	KindCall                  // a tool call, a refusal, audio, signed reasoning: not repeatable
 	KindError                 // the upstream reports a failure
-	KindCut                   // a part of a chunk: what it said is lost
+	KindCut                   // a truncated chunk: its content is lost
 	KindDone                  // the end of the stream
 )
 
-// Delta is the meaning of one event, or of a complete answer, in no format's words.
+// Delta is the meaning of one event, or of a complete answer, independent of the format.
 type Delta struct {
 	Kind     Kind
-	Text     string // decoded text of the first choice that has some, valid as long as the bytes it was read from
+	Text     string // decoded text of the first choice with text, valid as long as the bytes of the event
 	Finishes int    // choices that give a finish reason
 	Truthful bool   // the finish reason explains an empty answer (length, content_filter)
 	Choices  int    // number of choices in it
-	Several  bool   // it belongs to a choice other than the first, has two texts, or carries logprobs
+	Several  bool   // it belongs to another choice than the first, has two texts, or has logprobs
 	Usage    recovery.Usage
 	HasUsage bool
 	ID       Identity
 
-	message []byte          // the delta or message of the last choice, as it stands in the event
+	message []byte          // the delta or message of the last choice, as raw JSON
 	finish  recovery.Finish // the last choice's finish reason
 	texts   []byte          // Text as JSON
-	padding []byte          // a string that makes events equally long
-	reasons bool            // it has reasoning
+	padding []byte          // a string that gives all events the same length
+	reasons bool            // it contains reasoning
 	faulty  bool            // a choice has an error
 
-	// Fields of the first choice's message; of one that occurs twice the first.
+	// Fields of the first choice's message; of a duplicate field the first.
 	calls     []byte // tool_calls
 	function  []byte // function_call
 	reasoning []byte // text of the reasoning
 
-	frame bool   // clients build the answer's structure from it: what follows must fit
+	frame bool   // clients build the answer's structure from it, so later events must fit
 	ends  bool   // no more text follows
-	apart bool   // its text is not a part of the text before it
+	apart bool   // its text does not continue the text before it
 	late  bool   // it goes out with the event behind it: the end of thinking, which clients take for an answer; and the beginning of text, of which nothing may come
 	seq   int    // its number in the stream
-	fault []byte // what a KindError says, nil where that is the event itself
-	item  item   // of a response
+	fault []byte // the error of a KindError, nil if it is the whole event
+	item  item   // of a response or a message
 }
 
 // Identity is what all chunks of one stream have in common, as raw JSON.
@@ -89,11 +88,10 @@ type Identity struct{ ID, Created string }
 
 var doneEvent = []byte("data: [DONE]\n\n")
 
-// maxDepth bounds the nesting of what upstreams send.
+// maxDepth limits the nesting of upstreams' JSON.
 const maxDepth = 256
 
-// payload returns the data of an event without space around it; none for one that says
-// nothing but its kind.
+// payload returns the trimmed data of an event, or nil if the kind is all of its meaning.
 func payload(ev *Event) (data []byte, kind Kind) {
 	data = ev.Data
 	if n := len(data); n == 0 || data[0] != '{' || data[n-1] != '}' {
@@ -108,7 +106,7 @@ func payload(ev *Event) (data []byte, kind Kind) {
 	return data, KindNothing
 }
 
-// oneLine returns an error body without line breaks.
+// oneLine returns an error body without line breaks, or a generic one if it is not JSON.
 func oneLine(body []byte) []byte {
 	var b bytes.Buffer
 	if json.Compact(&b, body) != nil {
@@ -117,8 +115,8 @@ func oneLine(body []byte) []byte {
 	return b.Bytes()
 }
 
-// partOf reports whether data that is not JSON is what was left of an event: an
-// object that begins with one of its fields, as far as it goes, or anything with a mark.
+// partOf reports whether data that is not JSON is a truncated event: an object that begins with one of
+// the fields, or with a prefix of one, or any data that contains mark.
 func partOf(data []byte, fields []string, mark string) bool {
 	if bytes.Contains(data, []byte(mark)) {
 		return true

@@ -5,28 +5,29 @@ import (
 	"io"
 )
 
-// Form is what the first bytes of a body show it to be.
+// Form is the format of a body, recognised by its first bytes.
 type Form uint8
 
 // The forms.
 const (
-	FormOther  Form = iota // neither, or it cannot be told: the label decides
+	FormOther  Form = iota // neither, or unclear: the Content-Type decides
 	FormJSON               // an object or a list
 	FormEvents             // server-sent events
 )
 
-// Head is a body whose first bytes were looked at. One goroutine uses it.
+// Head is a body whose first bytes were inspected. One goroutine uses it.
 type Head struct {
 	io.ReadCloser
 	seen     [64]byte
 	from, to int
-	err      error // that ended the look
+	err      error // the error that ended the inspection
 }
 
-// fields are how the lines of events begin. A comment has no name before its colon.
+// fields are the beginnings of the lines of events. A comment begins with a colon.
 var fields = [...]string{":", "data:", "event:", "id:", "retry:"}
 
-// Look waits for the first bytes of body that tell its form. Reading h yields all of body.
+// Look reads the first bytes of body, as many as needed, and returns its form. Reading h yields the
+// whole body.
 func (h *Head) Look(body io.ReadCloser) Form {
 	*h = Head{ReadCloser: body}
 	for h.err == nil && h.to < len(h.seen) {
@@ -40,7 +41,7 @@ func (h *Head) Look(body io.ReadCloser) Form {
 	return FormOther
 }
 
-// formOf returns the form of a body that begins so; sure is false where more of it could tell.
+// formOf returns the form of a body from its beginning; sure is false if more bytes may change it.
 func formOf(start []byte) (form Form, sure bool) {
 	start, _ = inside(start)
 	switch {

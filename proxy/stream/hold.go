@@ -8,52 +8,52 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// hold keeps back what has to be complete before the client sees it, such as calls.
-// From the first such event on all events wait in order. Once the choice has ended they are
-// judged together, and go out with one write.
+// hold keeps back content that must be complete before the client sees it, such as calls. From the
+// first such event on all events wait in order. When the choice has ended they are judged together and
+// sent in one write.
 type hold struct {
 	o      *Options
 	mender recovery.Mender
 	req    *transcript.Body
 	holds  recovery.Hold
 	watch  recovery.Watch
-	look   recovery.Lookout // nil where no text can be a call
+	look   recovery.Lookout // nil if text cannot contain calls
 
 	calls    calls
 	text     []byte
-	unjudged bool // it is too long, or otherwise not to be judged
+	unjudged bool // the text is too long to be judged
 	reasoned bool
-	more     bool // than reasoning came, and it was not blank
-	only     bool // the client gets nothing but the calls
-	shown    int  // bytes of text that the client has, or gets before what is held
+	more     bool // something other than reasoning or blank text has arrived
+	only     bool // the client gets only the calls
+	shown    int  // bytes of text that the client has, or gets before the held events
 	runaway  bool // the watch found a repetition
 	last     []byte
 
 	holding bool
-	closing bool // only for an end that came together with content
+	closing bool // held only because of an end that came together with content
 	queue   Piece
 	said    []byte // text of the queue
 
 	finish  recovery.Finish
-	ended   bool // a finish reason came, and content with it: there may be more
+	ended   bool // a finish reason has arrived, maybe with content, so more may follow
 	judged  bool
 	asked   bool // the judgement was to ask the model again
-	changed bool // the client got something else than what was held
+	changed bool // the client got something other than the held events
 	repairs []recovery.Repair
 }
 
 // judges reports whether the answer is judged.
 func (o *Options) judges() bool { return o.Mender != nil && o.Request != nil && o.Choices <= 1 }
 
-// mends reports whether the answer may be changed. It looks into the request, so it is
-// called only if there is something to change.
+// mends reports whether the answer may be changed. It parses parts of the request, so callers use it
+// only if there is something to change.
 func (o *Options) mends() bool { return o.judges() && !o.Request.Logprobs() && !o.Request.Audio() }
 
-// Guard runs a part of the judgement. If that panics the result is false, and the answer
-// goes on as it came.
+// Guard runs a part of the judgement. If that panics it returns false, and the answer is passed on
+// unchanged.
 func (o *Options) Guard(f func()) (ok bool) { return recovery.Guard("mender", f, o.Broke) }
 
-// newHold returns nil if nothing is held and nothing watched.
+// newHold returns nil if nothing has to be held or watched.
 func newHold(o *Options) *hold {
 	h := &hold{o: o, calls: calls{}}
 	if o.mends() && o.Guard(func() {
@@ -62,7 +62,7 @@ func newHold(o *Options) *hold {
 		h.mender, h.req = o.Mender, o.Request
 		h.calls.known = h.req.HasTool
 		if o.Config.MidStream == MidStreamBuffer && h.holds.Calls {
-			h.holds.Text = true // nothing is shown before the end
+			h.holds.Text = true // nothing is delivered before the end
 		}
 	}
 	if o.Resume != nil {
@@ -81,7 +81,7 @@ func newHold(o *Options) *hold {
 	return h
 }
 
-// follow notes an event, whether it is passed on or not.
+// follow updates the state with an event, whether or not it is passed on.
 func (h *hold) follow(d *Delta) {
 	switch d.Kind {
 	case KindNothing:
@@ -107,12 +107,12 @@ func (h *hold) feed(p recovery.Part, text string) {
 	}
 }
 
-// screen returns what of an admitted event goes on now. A broken answer with a flaw comes
-// with the piece that was held.
+// screen returns the part of an admitted event that is passed on now. For a flawed answer it returns
+// the held piece.
 func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	h := a.h
 	if len(p.Bytes) == 0 && d.Kind == KindNothing && d.Finishes == 0 {
-		return p, nil // nothing came of it
+		return p, nil // nothing to write
 	}
 	if a.repeats(ev, d) {
 		p.Bytes, _ = encode(h.o.Format, p.Bytes, &edit{recall: true})
@@ -124,7 +124,7 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	if h.judged && h.reasoned && !h.more && d.Finishes > 0 && !h.asked {
 		h.finish = d.finish
 		h.enqueue(p)
-		return a.judge() // nothing was held, and nothing was said
+		return a.judge() // nothing was held, and the answer has only reasoning
 	}
 	if !h.judged {
 		h.note(d.Text, a.o.Config.MaxAnswer)
@@ -140,31 +140,30 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	return p, nil
 }
 
-// flows reports whether an event has text that goes on at once, as most do: nothing is
-// held, and nothing in the event could change that.
+// flows reports whether an event has plain text that is passed on at once, as most events have.
 func (h *hold) flows(d *Delta) bool {
 	return d.Kind == KindText && d.Text != "" && d.Finishes == 0 && !d.Several &&
 		!h.holds.Text && !h.holding && !h.ended && !h.leaks()
 }
 
-// sift is screen for an event that may have to be held, or ends the holding.
+// sift is screen for an event that may have to be held, or that ends the holding.
 func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	h := a.h
-	var free Piece // what goes on before this event
+	var free Piece // passed on before this event
 	content := d.Kind >= KindReasoning && d.Kind <= KindCall && d.item.event != eventEnd
 	var called bool
 	if h.ended && content && h.closing {
-		free = h.dequeue() // it was not the end
+		free = h.dequeue() // the choice had not ended
 	}
 	h.ended = h.ended && !(content && h.closing)
 	switch {
 	case d.Kind == KindDone:
-		return a.settled(p)
+		return a.judgeRest(p)
 	case d.Several:
-		return h.letGo(free, p), nil
+		return h.stopJudging(free, p), nil
 	case d.Kind == KindCall || d.Finishes > 0:
 		if !h.o.Guard(func() { called = h.o.Format.calls(ev.Data, d, &h.calls) }) {
-			return h.letGo(free, p), nil
+			return h.stopJudging(free, p), nil
 		}
 		if called {
 			d.Kind, content = KindCall, d.item.event != eventEnd
@@ -175,7 +174,7 @@ func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 		}
 	}
 	if d.Text != "" {
-		free.join(h.spot())
+		free.join(h.holdPossibleCall())
 	}
 	if len(free.Bytes) > 0 {
 		h.shown = len(h.text) - len(d.Text)
@@ -212,8 +211,8 @@ func (h *hold) leaks() bool {
 	return h.shown <= free && free < len(h.text)
 }
 
-// spot starts to hold text that may be a call. free is held text that turned out to be none.
-func (h *hold) spot() (free Piece) {
+// holdPossibleCall starts to hold text that may be a call. free is held text that turned out not to be one.
+func (h *hold) holdPossibleCall() (free Piece) {
 	switch {
 	case h.holds.Text || len(h.calls.list) > 0 || h.closing && h.holding:
 	case h.leaks():
@@ -224,7 +223,7 @@ func (h *hold) spot() (free Piece) {
 	return free
 }
 
-// keep holds an event, and has all that is held judged if it was the last.
+// keep holds an event. If it was the last, keep has everything judged.
 func (a *Answer) keep(ev *Event, p Piece, d *Delta, content bool) (Piece, *Broken) {
 	h := a.h
 	h.enqueue(p)
@@ -237,16 +236,16 @@ func (a *Answer) keep(ev *Event, p Piece, d *Delta, content bool) (Piece, *Broke
 	}
 	switch {
 	case !h.ended || !ev.HasData || content:
-		return Piece{}, nil // more may come
+		return Piece{}, nil // more may follow
 	case a.first.IsZero() && d.Kind == KindNothing && !d.Truthful && !a.o.AcceptEmpty && (a.seam == nil || !a.seam.done):
 		h.judged = true
-		return h.dequeue(), nil // an empty answer, which is a matter of its own
+		return h.dequeue(), nil // an empty answer is handled elsewhere
 	}
 	return a.judge()
 }
 
-// settled judges what is held when nothing more comes; rest follows it.
-func (a *Answer) settled(rest Piece) (Piece, *Broken) {
+// judgeRest judges what is held when the stream ends; rest follows it.
+func (a *Answer) judgeRest(rest Piece) (Piece, *Broken) {
 	if a.h == nil || a.h.judged {
 		return rest, nil
 	}
@@ -258,7 +257,7 @@ func (a *Answer) settled(rest Piece) (Piece, *Broken) {
 	return out, broken
 }
 
-// join is add, but what is joined to nothing is not copied.
+// join is add without copying if p is empty.
 func (p *Piece) join(q Piece) {
 	if len(p.Bytes) == 0 {
 		*p = q
@@ -267,7 +266,7 @@ func (p *Piece) join(q Piece) {
 	p.add(q)
 }
 
-// add appends a piece. Bytes are copied.
+// add appends a copy of a piece.
 func (p *Piece) add(q Piece) {
 	p.Bytes = append(p.Bytes, q.Bytes...)
 	p.Released = max(p.Released, q.Released)
@@ -285,7 +284,7 @@ func (h *hold) enqueue(p Piece) {
 	h.queue.add(p)
 }
 
-// dequeue takes all that is held.
+// dequeue returns everything that is held and empties the queue.
 func (h *hold) dequeue() Piece {
 	p := h.queue
 	p.Text = string(h.said)
@@ -293,15 +292,15 @@ func (h *hold) dequeue() Piece {
 	return p
 }
 
-// letGo takes all that is held, between free and p, of an answer that is not to be judged.
-func (h *hold) letGo(free, p Piece) Piece {
+// stopJudging stops judging the answer. It returns free, everything that is held, and p.
+func (h *hold) stopJudging(free, p Piece) Piece {
 	h.judged = true
 	h.enqueue(p)
 	free.join(h.dequeue())
 	return free
 }
 
-// note keeps the text for the judgement.
+// note keeps text for the judgement, at most most bytes.
 func (h *hold) note(text string, most int64) {
 	if text == "" {
 		return
@@ -316,8 +315,7 @@ func (h *hold) note(text string, most int64) {
 	h.text = append(h.text, text...)
 }
 
-// judge has the complete choice judged, and returns what goes out in the place
-// of what is held.
+// judge has the complete choice judged, and returns the bytes for the client.
 func (a *Answer) judge() (Piece, *Broken) {
 	h := a.h
 	h.judged = true
@@ -337,13 +335,13 @@ func (a *Answer) judge() (Piece, *Broken) {
 	return out, nil
 }
 
-// mended is what goes out in the place of what is held, with so many calls; or
-// what is wrong with it that cannot be mended.
+// mended returns the replacement of what is held and its number of calls, or a flaw that cannot be
+// repaired.
 func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) {
 	h := a.h
 	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: h.finish, Unsaid: h.reasoned && !h.more && !h.only, Shown: h.shown}
 	if h.only {
-		draft.Shown = len(h.text) // it has another text
+		draft.Shown = len(h.text) // the client has another text
 	}
 	announced := h.o.announced(&draft)
 	var v recovery.Verdict
@@ -373,7 +371,7 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 	return out, len(v.Calls), nil
 }
 
-// rewritten returns what is held with what a verdict puts in its place, if that can be written.
+// rewritten returns what is held with the changes of a verdict; ok is false if they cannot be written.
 func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece, ok bool) {
 	h := a.h
 	e := edit{recall: true, calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy, shown: string(h.text[:min(h.shown, len(h.text))])}
@@ -396,11 +394,11 @@ func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece, ok bool) 
 	return out, ok
 }
 
-// RepairAssembly is the rule of calls that were right, but sent in a way that
-// clients misunderstand.
+// RepairAssembly is the repair rule of correct calls that were sent in a form that clients misread.
 const RepairAssembly = "call_assembly"
 
-// ranAway ends an answer that repeats itself, where the client has no text of it.
+// ranAway stops an answer that repeats itself if the client has no text of it, or if the configuration
+// says so.
 func (a *Answer) ranAway() *Broken {
 	h := a.h
 	if !h.runaway || h.last == nil {
@@ -415,11 +413,11 @@ func (a *Answer) ranAway() *Broken {
 	return &Broken{Err: recovery.ErrFlawed, Flaw: repetition(last)}
 }
 
-// repetition is the flaw of an answer whose end repeats itself.
+// repetition returns the flaw of an answer that repeats itself; end is its end.
 func repetition(end []byte) *recovery.Flaw {
 	end = end[max(0, len(end)-200):]
 	return &recovery.Flaw{Kind: recovery.FlawRepetition, Quote: strings.ToValidUTF8(string(end), ""), Problem: "the answer repeated itself without end"}
 }
 
-// Runaway reports whether the answer repeated itself without end and went on.
+// Runaway reports whether the answer repeated itself endlessly and was not stopped.
 func (a *Answer) Runaway() bool { return a.h != nil && a.h.runaway }

@@ -2,13 +2,12 @@ package stream
 
 import "bytes"
 
-// numberless are the values that JSON lacks and Python's json module writes and reads, with
+// numberless are values that Python's json module writes and reads and JSON does not allow, with
 // numbers of the same length.
 var numberless = [...]struct{ value, number string }{{"NaN", "0.0"}, {"Infinity", "0.000000"}}
 
-// lenient returns a copy of data in which numbers stand for NaN and Infinity, or nil where
-// data has neither. Every other byte keeps its place, so what is read in the copy stands at
-// the same place in data.
+// lenient returns a copy of data with numbers in place of NaN and Infinity, or nil if data has
+// neither. All other bytes keep their positions, so positions in the copy are valid in data.
 func lenient(data []byte) (out []byte) {
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; c {
@@ -30,7 +29,7 @@ func lenient(data []byte) (out []byte) {
 	return out
 }
 
-// numberless returns lenient(data) where data was read as no JSON.
+// numberless returns lenient(data) if data was not valid JSON.
 func (d *Delta) numberless(data []byte) []byte {
 	if d.Kind != KindNoise {
 		return nil
@@ -38,7 +37,7 @@ func (d *Delta) numberless(data []byte) []byte {
 	return lenient(data)
 }
 
-// stringEnd returns the place of the quote that ends the string at i, or len(data).
+// stringEnd returns the position of the quote that ends the string at i, or len(data).
 func stringEnd(data []byte, i int) int {
 	for i++; i < len(data) && data[i] != '"'; i++ {
 		if data[i] == '\\' {
@@ -48,7 +47,8 @@ func stringEnd(data []byte, i int) int {
 	return i
 }
 
-// closed reports whether a body that is no JSON begins like it and closes all that it opens.
+// closed reports whether a body that is not valid JSON begins like it and closes everything that it
+// opens.
 func closed(body []byte) bool {
 	if body[0] != '{' && body[0] != '[' {
 		return false
@@ -58,8 +58,8 @@ func closed(body []byte) bool {
 	return j.complete()
 }
 
-// inside returns a body without the space and the byte order mark around it, and how many
-// bytes stand before it.
+// inside returns a body without the byte order mark and blanks around it, and the number of bytes
+// before it.
 func inside(all []byte) (body []byte, lead int) {
 	body = bytes.TrimLeft(bytes.TrimPrefix(bytes.TrimLeft(all, blanks), []byte(byteOrderMark)), blanks)
 	lead = len(all) - len(body)

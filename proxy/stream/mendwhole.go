@@ -7,12 +7,12 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// finished judges a complete answer, and mends it in its buffer. A broken
-// answer with a flaw stays deliverable.
+// finished judges a complete answer, and repairs it in its buffer. A flawed answer can still be
+// delivered.
 func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
 	if w.o.Thought != nil {
 		if s := (calls{whole: true}); w.o.Format.calls(body, d, &s) && len(s.list) > 0 {
-			w.o.think(textOf(d.reasoning), s.list[0].DraftCall)
+			w.o.reportThought(textOf(d.reasoning), s.list[0].DraftCall)
 		}
 	}
 	if w.o.judges() && d.Choices == 1 && !d.Several {
@@ -24,7 +24,7 @@ func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
 			broken = &Broken{Err: recovery.ErrFlawed, Flaw: flaw, Flawed: w}
 		}
 	}
-	if w.o.Explain { // last: d is of the buffer as it was
+	if w.o.Explain { // last, because d refers to the unchanged buffer
 		body, _ = inside(w.buf.Bytes())
 		list, _ := w.o.Format.encoder(nil).identify(body, w.o.ID)
 		w.set(body, list)
@@ -32,8 +32,8 @@ func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
 	return broken
 }
 
-// mend judges the answer's one choice as it stands in the buffer, since most are right, and
-// mends it. It returns a flaw that cannot be mended.
+// mend judges the answer's only choice, and repairs it. The first judgement uses the buffer without a
+// copy, because most answers pass. It returns a flaw that cannot be repaired.
 func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	if !isObject(d.message) || int64(len(body)) > w.o.Config.MaxAnswer {
 		return nil
@@ -63,8 +63,8 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	return flaw
 }
 
-// change judges an answer that is not right as it stands, and changes it in the buffer. The
-// draft is a copy, since repairs and flaws outlive the buffer.
+// change judges an answer that needs changes, and makes them in the buffer. The draft is a copy,
+// because repairs and flaws outlive the buffer.
 func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Flaw {
 	v := w.o.Mender.Mend(w.o.Request, draft)
 	switch {
@@ -90,17 +90,17 @@ func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Fl
 	return nil
 }
 
-// watched is the size of the pieces that the watch gets, in bytes.
+// watched is the size of the pieces for the repetition watch, in bytes.
 const watched = 4 << 10
 
-// ranAway watches the answer as if it had come as a stream.
+// ranAway passes the answer to the repetition watch as if it had been streamed.
 func (w *Whole) ranAway(d recovery.Draft, reasoning string) *recovery.Flaw {
 	size := len(reasoning) + len(d.Text)
 	for _, c := range d.Calls {
 		size += len(c.Arguments)
 	}
 	var piece []byte
-	end := "" // of what repeats itself
+	end := "" // end of the repetition
 	w.o.Guard(func() {
 		watch := w.o.Mender.Watch(w.o.Request, size)
 		if watch == nil {
@@ -127,7 +127,7 @@ func (w *Whole) ranAway(d recovery.Draft, reasoning string) *recovery.Flaw {
 	return repetition([]byte(end))
 }
 
-// set writes the changed body into the buffer. Space around it stays.
+// set writes the changed body into the buffer. Blanks around it stay.
 func (w *Whole) set(body []byte, list []transcript.Splice) {
 	all := w.buf.Bytes()
 	_, lead := inside(all)
@@ -140,7 +140,7 @@ func (w *Whole) set(body []byte, list []transcript.Splice) {
 	w.buf.Write(out)
 }
 
-// ReportRepairs reports what was mended, once.
+// ReportRepairs reports the repairs, once.
 func (w *Whole) ReportRepairs() {
 	if list := w.repairs; len(list) > 0 && w.o.Repaired != nil {
 		w.repairs = nil

@@ -7,18 +7,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Messages is the format of Anthropic's Messages API. Its events have names; an answer is a
-// list of blocks with indexes from 0 on, one open at a time, each begun, sent in pieces and
-// stopped. Usage is cumulative, in the first event and in the last but one.
+// Messages is the format of Anthropic's Messages API. Events have names. An answer is a list of blocks
+// with indexes from 0; one is open at a time, with a start, pieces and a stop. Usage is cumulative, in
+// the first event and in the last but one.
 type Messages struct{}
 
 var _ Format = Messages{}
 
-// block is the type of a block of a message, as far as it matters here.
+// block is the type of a message's block, as far as this package distinguishes them.
 type block uint8
 
 const (
-	blockOther    block = iota // of a tool that runs at the provider, or not known
+	blockOther    block = iota // of a tool that runs at the provider, or unknown
 	blockText                  // text
 	blockThinking              // thinking, redacted or not
 	blockCall                  // a call that the client makes
@@ -36,7 +36,7 @@ func blockOf(kind string) block {
 	return blockOther
 }
 
-// messageFields are the fields that events begin with.
+// messageFields are the first fields of events.
 var messageFields = [...]string{"type", "index", "delta", "content_block", "message", "usage", "error"}
 
 // Decode reads one event.
@@ -58,7 +58,7 @@ func (Messages) Decode(ev *Event, known *Known) *Delta {
 	return d
 }
 
-// messageDelta has the fields of an event's delta, as JSON.
+// messageDelta holds the fields of an event's delta, as raw JSON.
 type messageDelta struct{ kind, text, thinking, signature, partial, reason []byte }
 
 func (m *messageDelta) read(c *transcript.Cursor) {
@@ -85,7 +85,8 @@ func (m *messageDelta) read(c *transcript.Cursor) {
 	c.Leave(inner)
 }
 
-// ofMessage reads an event. name counts if the data has no type; false means no JSON.
+// ofMessage reads an event. name is used if the data has no type. It returns false if data is not
+// JSON.
 func (d *Delta) ofMessage(data []byte, name string, known *Known) bool {
 	*d = Delta{Choices: 1, item: item{index: -1}}
 	var doc transcript.Document
@@ -157,7 +158,7 @@ func (d *Delta) ofMessage(data []byte, name string, known *Known) bool {
 	return true
 }
 
-// begins reads the beginning of a block. What it has already counts as its first piece.
+// begins reads the start of a block. Content in it counts as the first piece.
 func (d *Delta) begins(known *Known) {
 	v := gjson.Parse(viewString(d.item.raw))
 	switch known.block = blockOf(v.Get("type").Str); known.block {
@@ -174,11 +175,11 @@ func (d *Delta) begins(known *Known) {
 	case blockCall:
 		d.item.call, d.Kind = true, KindCall
 	default:
-		d.Kind = KindCall // neither repeated nor continued
+		d.Kind = KindCall // can be neither repeated nor continued
 	}
 }
 
-// piece reads a piece of a block. One that is empty says nothing.
+// piece reads a piece of a block. An empty one has no meaning.
 func (d *Delta) piece(p *messageDelta, known *Known) {
 	d.item.event = eventPiece
 	switch textOf(p.kind) {
@@ -201,7 +202,7 @@ func (d *Delta) piece(p *messageDelta, known *Known) {
 	}
 }
 
-// stops reads why a message ended.
+// stops reads the reason why a message ended.
 func (d *Delta) stops(reason []byte) {
 	switch {
 	case noReason(reason):
@@ -222,13 +223,13 @@ func (d *Delta) stops(reason []byte) {
 		d.finish, d.Truthful = recovery.FinishLength, true
 	case "refusal":
 		d.finish, d.Truthful = recovery.FinishFilter, true
-	default: // pause_turn, for one
+	default: // such as pause_turn
 		d.finish, d.Truthful = recovery.Finish(transcript.Text(reason)), true
 	}
 }
 
-// tokens reads usage, which is cumulative: what is not named stays. Input is what was read
-// from caches, written to them, and neither.
+// tokens reads usage, which is cumulative: missing fields keep their values. Input is the sum of cache
+// reads, cache writes and other input.
 func (d *Delta) tokens(v gjson.Result, known *Known) {
 	if !v.IsObject() {
 		return
@@ -294,17 +295,17 @@ func (Messages) DecodeWhole(body []byte) (d Delta) {
 	return d
 }
 
-// ErrorEnds is true: Anthropic's SDKs and Claude Code raise an error event.
+// ErrorEnds returns true: Anthropic's SDKs and Claude Code raise an error event.
 func (Messages) ErrorEnds() bool { return true }
 
-// Ping is the event that keeps an answer alive: Claude Code counts bytes between events, and
-// is reported to give up after three minutes without one.
+// Ping returns the event that keeps an answer alive: Claude Code is reported to give up after three
+// minutes without an event.
 func (Messages) Ping() []byte { return []byte("event: ping\ndata: {\"type\": \"ping\"}\n\n") }
 
 func (Messages) calls(_ []byte, d *Delta, s *calls) bool { return s.items(d, blockIsCall) }
 
-// blockIsCall returns a block that is a call, nil for any other. The arguments of one that begins
-// come in pieces, or with it.
+// blockIsCall returns the call in a block, or nil. A block's start may contain all arguments, or
+// pieces follow.
 func blockIsCall(v gjson.Result) *call {
 	if blockOf(v.Get("type").Str) != blockCall {
 		return nil

@@ -9,23 +9,23 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// messagesEncoder writes the events of a message. Clients put blocks in a list as they begin,
-// so that indexes are dense: behind what the client has, each block gets the next one.
-// Text goes on in the block that it was cut in. Thinking of a second answer goes out only
-// if the client has none that is signed: a signature holds for the text of its own block.
+// messagesEncoder writes the events of a message. Clients append blocks to a list, so indexes must be
+// consecutive: each new block gets the index after the client's last one. Text continues in the block
+// in which it was cut. Thinking of a second attempt is written only if the client has no signed
+// thinking, because a signature is valid for the text of its own block only.
 type messagesEncoder struct {
 	out     []byte
-	follows bool // the client has the beginning of another answer
-	lost    bool // it is not known what the client has
+	follows bool // the client has the beginning of another attempt's answer
+	lost    bool // the client's content is unknown
 
 	id      string        // of the message that the client has, as JSON
 	next    int           // index of the next block
 	open    int           // the block that is open, -1 for none
 	kind    block         // its type
-	thought bool          // the client has thinking that is signed, or text
-	place   map[int]int   // this answer's blocks at the client, -1 for one that is left out
-	kinds   map[int]block // of this answer's blocks
-	nth     int           // calls that came
+	thought bool          // the client has signed thinking, or text
+	place   map[int]int   // index at the client of each block of this answer, -1 if omitted
+	kinds   map[int]block // types of this answer's blocks
+	nth     int           // number of calls so far
 	began   bool
 }
 
@@ -37,12 +37,12 @@ func (Messages) encoder(s *Sink) encoder {
 	frames, _, _, lost := s.shown()
 	m.follows, m.lost = true, lost
 	known := new(Known)
-	eachEvent(frames, func(ev *Event) { m.saw(ev, Messages{}.Decode(ev, known)) })
+	eachEvent(frames, func(ev *Event) { m.record(ev, Messages{}.Decode(ev, known)) })
 	return m
 }
 
-// saw notes an event that the client has.
-func (m *messagesEncoder) saw(ev *Event, d *Delta) {
+// record records an event that the client has.
+func (m *messagesEncoder) record(ev *Event, d *Delta) {
 	switch it := &d.item; it.event {
 	case eventCreated:
 		m.id = strings.Clone(gjson.GetBytes(ev.Data, "message.id").Raw)
@@ -51,7 +51,7 @@ func (m *messagesEncoder) saw(ev *Event, d *Delta) {
 		m.open, m.kind, m.next = it.index, blockOf(itemKind(it.raw)), m.next+1
 		m.thought = m.thought || m.kind == blockText || m.kind == blockThinking && d.Kind == KindReasoning
 	case eventPiece:
-		m.thought = m.thought || d.reasons // of pieces, the client's frame has signatures only
+		m.thought = m.thought || d.reasons // the recorded pieces contain only signatures
 	case eventDone:
 		m.open = -1
 	}
@@ -82,7 +82,7 @@ func (m *messagesEncoder) event(out []byte, ev *Event, d *Delta, e *edit) (_ []b
 	return m.out, ok
 }
 
-// begin writes the beginning of a block, if the client gets it.
+// begin writes the start of a block, unless the client does not get it.
 func (m *messagesEncoder) begin(ev *Event, it *item, d *Delta, e *edit) {
 	kind := blockOf(itemKind(it.raw))
 	m.kinds[it.index] = kind
@@ -91,17 +91,17 @@ func (m *messagesEncoder) begin(ev *Event, it *item, d *Delta, e *edit) {
 	}
 	switch {
 	case kind == blockText && e.only, kind == blockThinking && m.follows && (e.only || m.thought):
-		m.leave(it.index)
+		m.omit(it.index)
 		return
 	case kind == blockText && (m.follows || e.text != nil):
-		m.place[it.index] = -1 // its text makes it begin
+		m.place[it.index] = -1 // the block starts with its first text
 		if text, ok := m.textOf(d, e); ok {
 			m.write(e.before + text)
 		}
 		return
 	case kind == blockCall && e.recall:
 		if c := nthCall(e.calls, m.nth); c == nil || !c.same() {
-			if m.leave(it.index); c != nil {
+			if m.omit(it.index); c != nil {
 				m.call(c)
 			}
 			m.nth++
@@ -116,25 +116,25 @@ func (m *messagesEncoder) begin(ev *Event, it *item, d *Delta, e *edit) {
 	m.open, m.kind, m.next = m.next, kind, m.next+1
 }
 
-func (m *messagesEncoder) leave(index int) { m.place[index] = -1 }
+func (m *messagesEncoder) omit(index int) { m.place[index] = -1 }
 
-// nthCall returns what became of the nth call of an answer, nil if it is left out.
+// nthCall returns the replacement of the nth call of an answer, or nil if it is omitted.
 func nthCall(list []*call, n int) *call {
 	for _, c := range list {
-		if c.of != nil && c.of.index == n {
+		if c.original != nil && c.original.index == n {
 			return c
 		}
 	}
 	return nil
 }
 
-// inside writes a piece or the end of a block.
+// inside writes a piece or the stop of a block.
 func (m *messagesEncoder) inside(ev *Event, d *Delta, e *edit) {
 	at, began := m.place[d.item.index]
 	if !began && m.follows {
 		return
 	}
-	if !began { // it began before the stretch that is changed
+	if !began { // it started before the stretch that is changed
 		at, m.open = d.item.index, d.item.index
 		m.place[at], m.next, m.began = at, max(m.next, at+1), true
 		if m.kind = blockOther; d.Kind == KindText || d.ends {
@@ -158,7 +158,7 @@ func (m *messagesEncoder) inside(ev *Event, d *Delta, e *edit) {
 	}
 }
 
-// textOf returns the text that goes out for an event with text.
+// textOf returns the text to write for an event with text.
 func (m *messagesEncoder) textOf(d *Delta, e *edit) (text string, ok bool) {
 	if d.texts == nil || !m.follows && e.text == nil {
 		return "", false
@@ -171,7 +171,7 @@ func (m *messagesEncoder) textOf(d *Delta, e *edit) (text string, ok bool) {
 	return text, true
 }
 
-// write writes text, in a new block unless one of text is open.
+// write writes text, in a new block unless a text block is open.
 func (m *messagesEncoder) write(text string) {
 	if text == "" {
 		return
@@ -182,21 +182,21 @@ func (m *messagesEncoder) write(text string) {
 	m.say("content_block_delta", "index", m.open, "delta", object("type", "text_delta", "text", text))
 }
 
-// call writes a call that is complete.
+// call writes a complete call.
 func (m *messagesEncoder) call(c *call) {
 	m.start(blockCall, object("type", "tool_use", "id", c.ID, "name", c.Name, "input", []byte("{}")))
 	m.say("content_block_delta", "index", m.open, "delta", object("type", "input_json_delta", "partial_json", c.Arguments))
 	m.close()
 }
 
-// start begins a block.
+// start starts a block.
 func (m *messagesEncoder) start(kind block, raw []byte) {
 	m.close()
 	m.say("content_block_start", "index", m.next, "content_block", raw)
 	m.open, m.kind, m.next = m.next, kind, m.next+1
 }
 
-// close ends the block that is open.
+// close stops the open block.
 func (m *messagesEncoder) close() {
 	if m.open >= 0 {
 		m.say("content_block_stop", "index", m.open)
@@ -204,14 +204,14 @@ func (m *messagesEncoder) close() {
 	}
 }
 
-// last writes what is left to write, and why the message ended.
+// last writes the remaining text and calls, and the reason why the message ended.
 func (m *messagesEncoder) last(ev *Event, e *edit) {
 	if e.text != nil && !e.only {
 		m.write(*e.text)
 		e.said()
 	}
 	for _, c := range e.calls {
-		if c.of == nil {
+		if c.original == nil {
 			m.call(c)
 		}
 	}
@@ -229,7 +229,7 @@ func (m *messagesEncoder) last(ev *Event, e *edit) {
 	m.change(ev, list)
 }
 
-// put writes an event with this index.
+// put writes an event with another index.
 func (m *messagesEncoder) put(ev *Event, index int) { m.change(ev, changes(ev.Data, "index", index)) }
 
 func (m *messagesEncoder) change(ev *Event, list []transcript.Splice) {
@@ -240,7 +240,7 @@ func (m *messagesEncoder) change(ev *Event, list []transcript.Splice) {
 	m.out = append(m.out, ev.Raw...)
 }
 
-// say writes an event of this type with these fields.
+// say writes an event with a type and fields.
 func (m *messagesEncoder) say(kind string, fields ...any) {
 	m.out = appendFrame(m.out, kind, object(append([]any{"type", kind}, fields...)...))
 }
@@ -277,7 +277,7 @@ func (*messagesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 		blocks = append(blocks, object("type", "text", "text", *e.text))
 	}
 	for _, c := range e.calls {
-		if c.of == nil {
+		if c.original == nil {
 			blocks = append(blocks, object("type", "tool_use", "id", c.ID, "name", c.Name, "input", c.input()))
 		}
 	}
@@ -288,7 +288,7 @@ func (*messagesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 	return list
 }
 
-// input returns a call's arguments as an object.
+// input returns a call's arguments, or {} if they are not an object.
 func (c *call) input() []byte {
 	if raw := []byte(c.Arguments); isObject(raw) && transcript.Valid(raw, maxDepth) == nil {
 		return raw
@@ -318,12 +318,12 @@ func (*messagesEncoder) identify(data []byte, request string) (list []transcript
 	return list, string(raw)
 }
 
-// finish is nothing: a message that does not say how it ended is broken.
+// finish returns nil: a message without a stop reason is incomplete.
 func (*messagesEncoder) finish(Identity, []byte, int, recovery.Finish, bool) []byte { return nil }
 
-// end is message_stop after a complete answer. A failure is an error event; one that
-// has no type of the format is called overloaded_error, the only one that Claude Code tries again
-// inside of a stream; api_error is final.
+// end returns message_stop for a complete answer, or an error event for a failure. An unknown error
+// type becomes overloaded_error, the only one that Claude Code retries within a stream; api_error is
+// final.
 func (m *messagesEncoder) end(failure []byte) []byte {
 	w := messagesEncoder{}
 	if failure == nil {
@@ -344,7 +344,7 @@ func (m *messagesEncoder) end(failure []byte) []byte {
 	return w.out
 }
 
-// stopReason returns a finish reason in this format's words.
+// stopReason returns a finish reason in the words of this format.
 func stopReason(f recovery.Finish) string {
 	switch f {
 	case recovery.FinishCalls:

@@ -6,8 +6,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Object is the format of answers of the Responses API that are no response: one JSON
-// object, which is all there is to know of it.
+// Object is the format of answers of the Responses API that are JSON objects other than a response.
+// They are passed on unchanged.
 type Object struct{ Responses }
 
 // DecodeWhole reads a complete answer.

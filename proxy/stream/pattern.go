@@ -7,48 +7,47 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Known is what the events of one stream have had in common so far. The zero
-// Known is that of a stream which begins. One goroutine uses it.
+// Known is the state of one stream while it is decoded. The zero Known is that of a stream at its
+// beginning. One goroutine uses it.
 type Known struct {
 	ID Identity
-	// Of a response: its reasoning cannot be taken back once it is shown; it has said
-	// something, of which the first text belongs to this part.
+	// Of a response or a message. commits: its reasoning cannot be taken back once delivered. said: it
+	// has text or a call; part identifies the block or part of its first text.
 	commits, said bool
 	part          int
-	called        bool // a call to be judged began
-	keeps         bool // the ids of its items, in items
+	called        bool // a call that is judged has begun
+	keeps         bool // collect the ids of its items, in items
 	items         []string
-	// Of a message: the type of the block that is open, its usage so far, and how much of the
-	// input has nothing to do with caches.
+	// Of a message: the type of the open block, the usage so far, and the input tokens that are
+	// unrelated to caches.
 	block block
 	usage recovery.Usage
 	fresh int
 
 	like  pattern
-	means Delta // the event read last
+	means Delta // meaning of the last event
 }
 
-// pattern is an event with text, for those that differ from it in nothing but
-// the text: all but a few of a stream. What they mean is known without reading
-// them, since the reader takes nothing from a string but its text, and that it
-// has one. Two comparisons say whether an event is one of them.
+// pattern is an event with text, used to recognise events that differ only in their text: nearly all
+// of a stream. Their meaning is known without parsing, because of a string the decoder uses only its
+// text and whether it is empty. Two comparisons recognise such an event.
 type pattern struct {
-	data []byte // the event; empty: none is known
+	data []byte // the event; empty: none
 	kind Kind   // text or reasoning
-	// Parts of data. Behind the text there may be a string that nobody reads.
+	// Parts of data. After the text there may be a string that the decoder ignores.
 	text, pad, outer, reasoning, calls, function span
 	reasons                                      bool
-	filled                                       bool // the Delta is that of an event like this
+	filled                                       bool // the Delta was filled from an event like this
 }
 
 // span is a part of an event; empty: none.
 type span struct{ from, to uint16 }
 
-// maxPattern bounds the events that are kept.
+// maxPattern limits the size of a pattern, in bytes.
 const maxPattern = 2 << 10
 
-// learn makes an event the pattern of those that follow, if it can be one: with
-// one choice, and nothing but text. d is what was read from it.
+// learn makes an event the pattern for later ones if it is suitable: one choice, and nothing but text.
+// d is its meaning.
 func (p *pattern) learn(data []byte, d *Delta, id Identity) {
 	p.data = p.data[:0]
 	text := d.texts
@@ -66,13 +65,12 @@ func (p *pattern) learn(data []byte, d *Delta, id Identity) {
 		text: within(data, text), pad: within(data, d.padding), outer: within(data, d.message),
 		reasoning: within(data, d.reasoning), calls: within(data, d.calls), function: within(data, d.function)}
 	if p.pad.from < p.text.to {
-		p.pad = span{} // it stands before the text, and has to be the same
+		p.pad = span{} // it is before the text, and must be equal
 	}
 }
 
-// match reports whether an event differs from the pattern in its text only, and
-// puts what it means into d, which is the same for all events. id is what it was
-// when the pattern was learned.
+// match reports whether an event differs from the pattern only in its text, and sets d to its meaning.
+// d is the same Delta in all calls. id is the identity at the time of learn.
 func (p *pattern) match(data []byte, d *Delta, id Identity) bool {
 	if len(p.data) == 0 {
 		return false
@@ -82,7 +80,7 @@ func (p *pattern) match(data []byte, d *Delta, id Identity) bool {
 		return false
 	}
 	n := transcript.StringLen(data[len(before):])
-	if n <= 2 { // without any text it means something else
+	if n <= 2 { // an event without text has another meaning
 		return false
 	}
 	text, rest := data[len(before):len(before)+n], data[len(before)+n:]
@@ -105,7 +103,7 @@ func (p *pattern) match(data []byte, d *Delta, id Identity) bool {
 		*d = Delta{Choices: 1, reasons: p.reasons, calls: p.part(p.calls), function: p.part(p.function), reasoning: p.part(p.reasoning), message: p.part(p.outer)}
 		p.filled = true
 	}
-	d.Kind, d.ID = p.kind, id // who reads it may change these
+	d.Kind, d.ID = p.kind, id // callers may have changed these
 	if p.kind == KindReasoning {
 		d.Text, d.reasoning = "", text
 	} else {
@@ -117,7 +115,7 @@ func (p *pattern) match(data []byte, d *Delta, id Identity) bool {
 	return true
 }
 
-// part is a part of the pattern, which is the same in all that have it.
+// part returns a part of the pattern's data; it is shared by all events that match.
 func (p *pattern) part(s span) []byte {
 	if s.to == 0 {
 		return nil
@@ -125,11 +123,11 @@ func (p *pattern) part(s span) []byte {
 	return p.data[s.from:s.to]
 }
 
-// within says where in data a part of it stands.
+// within returns the span of part in data.
 func within(data, part []byte) span {
 	if len(part) == 0 {
 		return span{}
 	}
-	from := cap(data) - cap(part) // both end where their memory does
+	from := cap(data) - cap(part) // both slices end at the end of the same memory
 	return span{uint16(from), uint16(from + len(part))}
 }

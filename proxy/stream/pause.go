@@ -21,7 +21,7 @@ func (a *Answer) Paused(ctx context.Context) (p *recovery.Pause, again time.Dura
 	quiet := now - a.last
 	silent := min(now-a.r.heard(), now-a.since)
 	switch {
-	case !a.reading: // it is the client that is waited for
+	case !a.reading: // the client is slow, not the upstream
 		return nil, c.Idle
 	case silent >= c.IdlePinged || quiet >= 5*c.IdlePinged || a.refused && silent >= refusedIdle:
 		a.o.Cancel(ErrStalled)
@@ -33,18 +33,18 @@ func (a *Answer) Paused(ctx context.Context) (p *recovery.Pause, again time.Dura
 	return p, max(min(c.Idle-silent, c.IdlePinged-quiet), c.Idle/8, 10*time.Millisecond)
 }
 
-// refusedIdle is how long an answer may be wholly silent whose continuation was refused.
+// refusedIdle is how long an answer may be silent after its continuation was refused.
 const refusedIdle = 30 * time.Second
 
-// LongestPause returns the longest pause of the upstream while the answer was delivered.
+// LongestPause returns the upstream's longest pause during delivery.
 func (a *Answer) LongestPause() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.longest
 }
 
-// pause returns a pause that the engine may act on, nil if nothing could be continued.
-// The lock is held.
+// pause returns a pause that the engine may act on, or nil if the answer cannot be continued. The lock
+// is held.
 func (a *Answer) pause(ctx context.Context) *recovery.Pause {
 	sent := a.o.Sink.Sent()
 	if a.o.Sink.Released() != recovery.ReleasedText || sent == "" {
@@ -63,7 +63,7 @@ func (a *Answer) pause(ctx context.Context) *recovery.Pause {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.rescued != over || a.taken {
-			return false // it went on by itself
+			return false // the stream went on
 		}
 		a.taken = true
 		a.o.Cancel(ErrTaken)
@@ -72,8 +72,8 @@ func (a *Answer) pause(ctx context.Context) *recovery.Pause {
 	return p
 }
 
-// delivered ends the search for another answer, so that the caller of Deliver owns the
-// exchange alone.
+// delivered stops an attempt that tries to take over, so that afterwards only the caller of Deliver
+// uses the exchange.
 func (a *Answer) delivered() {
 	a.mu.Lock()
 	a.over = true

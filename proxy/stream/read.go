@@ -11,9 +11,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// read validates an answer or chunk and puts what it means into d, in one pass.
-// message is the name of a choice's content, known the identity that it likely has;
-// nil where nobody asks for it.
+// read validates an answer or chunk and sets d to its meaning, in one pass. message is the name of a
+// choice's content field. known is the likely identity, or nil if the identity is not needed.
 func (d *Delta) read(data []byte, message string, known *Identity) {
 	*d = Delta{}
 	var doc transcript.Document
@@ -22,7 +21,7 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 	for ok && top.Next() {
 		switch string(top.Name()) {
 		case "id":
-			if v := top.Value(); known != nil && !isEmpty(v) { // as in the content filter's results, which may come first
+			if v := top.Value(); known != nil && !isEmpty(v) { // an empty id occurs in content filter results, which may come first
 				d.ID.ID = same(known.ID, v)
 			}
 		case "created":
@@ -46,7 +45,7 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 			failed = failed || is(v, "error")
 		case "detail":
 			sawDetail = ok
-		case "obfuscation": // of OpenAI: it makes events of different texts equally long
+		case "obfuscation": // OpenAI's: it gives all events the same length
 			if v := top.Value(); isString(v) {
 				d.padding = v
 			}
@@ -57,7 +56,7 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 		return
 	}
 	if d.Kind == KindCut && (failed || d.faulty) {
-		d.Kind = KindError // it says why
+		d.Kind = KindError // the error is more specific
 	}
 	if failed && d.Finishes == 0 && d.Kind != KindCall && d.Kind != KindText {
 		d.Kind = KindError
@@ -67,7 +66,7 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 	}
 }
 
-// same is raw as a string, which is known if they are equal.
+// same returns raw as a string, without an allocation if it equals known.
 func same(known string, raw []byte) string {
 	if known == string(raw) {
 		return known
@@ -75,7 +74,7 @@ func same(known string, raw []byte) string {
 	return string(raw)
 }
 
-// choices adds all choices, and reports whether they are an array.
+// choices reads all choices, and reports whether they are an array.
 func (d *Delta) choices(top *transcript.Cursor, message string) bool {
 	list, ok := top.Enter()
 	if !ok {
@@ -92,7 +91,7 @@ func (d *Delta) choices(top *transcript.Cursor, message string) bool {
 	return len(all) > 0 && all[0] == '['
 }
 
-// choice adds one choice.
+// choice reads one choice.
 func (d *Delta) choice(c *transcript.Cursor, message string) {
 	for c.Next() {
 		if string(c.Name()) == message {
@@ -107,7 +106,7 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 		case "finish_reason":
 			switch v := c.Value(); {
 			case noReason(v):
-			case finishIn(v) == recovery.FinishStop: // as nearly all
+			case finishIn(v) == recovery.FinishStop: // nearly all
 				d.Finishes++
 				d.finish = recovery.FinishStop
 			case breaks(textOf(v)):
@@ -128,7 +127,7 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 	}
 }
 
-// content adds a choice's delta or message.
+// content reads a choice's delta or message.
 func (d *Delta) content(c *transcript.Cursor) {
 	fields, ok := c.Enter()
 	if !ok {
@@ -138,12 +137,12 @@ func (d *Delta) content(c *transcript.Cursor) {
 	for fields.Next() {
 		d.field(fields.Name(), fields.Value())
 	}
-	d.Several = d.Several || d.message != nil // readers disagree on which of two counts
+	d.Several = d.Several || d.message != nil // JSON parsers differ in which of two they use
 	d.message = c.Leave(fields)
 }
 
-// field adds one field of a delta or message: any that is not empty, but the
-// role, is meaningful.
+// field reads one field of a delta or message. Every field that is not empty is meaningful, except the
+// role and ids.
 func (d *Delta) field(name, v []byte) {
 	switch {
 	case d.Choices > 1:
@@ -161,7 +160,7 @@ func (d *Delta) field(name, v []byte) {
 		if isString(v) {
 			d.text(v)
 		} else {
-			d.raise(KindCall) // parts: passed on, never repeated
+			d.raise(KindCall) // a list of parts: passed on, never repeated
 		}
 	case "reasoning", "reasoning_content", "reasoning_text", "thinking":
 		d.reasons = true
@@ -185,7 +184,7 @@ func (d *Delta) field(name, v []byte) {
 	}
 }
 
-// text notes a string of text. Of two in one event readers disagree.
+// text records a string of text. If an event has two, clients differ in which one they use.
 func (d *Delta) text(v []byte) {
 	d.raise(KindText)
 	if d.texts != nil {
@@ -197,17 +196,17 @@ func (d *Delta) text(v []byte) {
 
 func (d *Delta) raise(k Kind) { d.Kind = max(d.Kind, k) }
 
-// first sets v to the current value, unless there was one.
+// first sets v to the current value, unless it is already set.
 func first(v *[]byte, c *transcript.Cursor) {
 	if *v == nil {
 		*v = c.Value()
 	}
 }
 
-// The following look at valid JSON values, or at nothing.
+// The following functions take valid JSON values or empty slices.
 
-// textOf returns a string's text, "" of anything else. If nothing in it is escaped it
-// is part of v, and valid as long as that is.
+// textOf returns the text of a string, or "" for any other value. Without escapes the result shares
+// v's memory.
 func textOf(v []byte) string {
 	if !isString(v) || bytes.IndexByte(v, '\\') >= 0 {
 		return transcript.Text(v)
@@ -215,19 +214,19 @@ func textOf(v []byte) string {
 	return viewString(v[1 : len(v)-1])
 }
 
-// viewString is bytes as a text that is valid as long as they are.
+// viewString returns a string that shares v's memory.
 func viewString(v []byte) string { return unsafe.String(unsafe.SliceData(v), len(v)) }
 
 func isNull(v []byte) bool   { return len(v) > 0 && v[0] == 'n' }
 func isString(v []byte) bool { return len(v) > 0 && v[0] == '"' }
 func isObject(v []byte) bool { return len(v) > 0 && v[0] == '{' }
 
-// is reports whether a value is that string.
+// is reports whether a value is the string s.
 func is(v []byte, s string) bool {
 	return isString(v) && (string(v[1:len(v)-1]) == s || bytes.IndexByte(v, '\\') > 0 && transcript.Text(v) == s)
 }
 
-// isZero reports whether a value is no number but 0.
+// isZero reports whether a value is 0 or not a number.
 func isZero(v []byte) bool {
 	if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') || string(v) == "0" {
 		return true
@@ -236,7 +235,7 @@ func isZero(v []byte) bool {
 	return n == 0
 }
 
-// isEmpty reports whether a value says nothing: null, false, "", {} or [].
+// isEmpty reports whether a value is null, false, "", {}, [] or missing.
 func isEmpty(v []byte) bool {
 	switch {
 	case len(v) == 0:
@@ -252,8 +251,8 @@ func isEmpty(v []byte) bool {
 	return false
 }
 
-// signed reports whether reasoning carries a signature or is encrypted: a
-// provider accepts it back only as it was, so it cannot be replaced.
+// signed reports whether reasoning has a signature or is encrypted: the provider accepts it back only
+// unchanged, so it cannot be replaced.
 func signed(v gjson.Result) bool {
 	found := false
 	v.ForEach(func(_, item gjson.Result) bool {
@@ -268,7 +267,7 @@ func signed(v gjson.Result) bool {
 	return found
 }
 
-// usage reads token counts in OpenAI's names and the usual others for caches.
+// usage reads token counts in OpenAI's field names and the common ones for caches.
 func usage(c *transcript.Cursor) (u recovery.Usage) {
 	for c.Next() {
 		switch string(c.Name()) {
@@ -289,7 +288,7 @@ func usage(c *transcript.Cursor) (u recovery.Usage) {
 	return u
 }
 
-// detail is a count inside the current value.
+// detail returns a count inside the current value.
 func detail(c *transcript.Cursor, name string) (n int) {
 	fields, ok := c.Enter()
 	for ok && fields.Next() {
@@ -303,10 +302,10 @@ func detail(c *transcript.Cursor, name string) (n int) {
 	return n
 }
 
-// maxCount is the largest count that is believed: sums of some stay numbers.
+// maxCount is the largest accepted count; it prevents overflows in sums.
 const maxCount = 1 << 50
 
-// count reads a number that counts something, however it is written: from 0 to maxCount.
+// count reads a count in any notation, and limits it to 0 to maxCount.
 func count(v []byte) int {
 	n := 0
 	for _, c := range v {
@@ -318,5 +317,5 @@ func count(v []byte) int {
 	return n
 }
 
-// empty is isEmpty of what gjson found.
+// empty is isEmpty for a gjson result.
 func empty(v gjson.Result) bool { return isEmpty([]byte(v.Raw)) }

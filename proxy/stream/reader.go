@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Errors for what is larger than its bound.
+// Errors for data that exceeds a limit.
 var (
 	ErrEventTooLong  = errors.New("stream: event too long")
 	ErrAnswerTooLong = errors.New("stream: answer too long")
@@ -17,16 +17,15 @@ var (
 
 // Event is one server-sent event. Its slices are valid until the next call of Next.
 type Event struct {
-	Raw  []byte // all bytes up to and including the blank line, comments included
+	Raw  []byte // all bytes including comments and the final blank line
 	Name []byte // of an "event:" line
 	Data []byte // of the "data:" lines, joined by newlines
-	// HasData is false for events of comments and other fields only.
+	// HasData is false for events with only comments or other fields.
 	HasData bool
 }
 
-// Reader splits a stream into server-sent events as the WHATWG specification
-// defines them (lines end with LF, CRLF or CR), and keeps their bytes. Not
-// safe for concurrent use.
+// Reader splits a stream into server-sent events as the WHATWG specification defines them (lines end
+// with LF, CRLF or CR), and keeps their bytes. Not safe for concurrent use.
 type Reader struct {
 	src      io.Reader
 	buf      []byte
@@ -34,20 +33,19 @@ type Reader struct {
 	max      int
 	joined   []byte
 	err      error
-	start    bool // nothing was read yet
-	rush     bool // more came at once than the buffer takes
-	returns  bool // an event ended in CR: an LF may be far
-	parts    bool // an event ended without a blank line: so may the last one
-	ahead    int  // length of the next event, if Ready found it out by line; else 0
-	mark     int  // length of the byte order mark that the unread bytes begin with
+	start    bool // nothing has been read yet
+	rush     bool // the last read nearly filled the buffer
+	returns  bool // an event ended in CR, so lines may have no LF
+	parts    bool // an event ended without a blank line, so the last one may do so, too
+	ahead    int  // length of the next event, if line found it; else 0
+	mark     int  // length of the byte order mark at the start of the unread bytes
 	made     time.Time
-	lastByte atomic.Int64 // when the upstream last sent anything, by now
+	lastByte atomic.Int64 // when the upstream last sent anything, as time since made
 }
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// The sizes of the buffer: for the events of a slow stream, of which there may be
-// thousands, and for those that come at once.
+// Buffer sizes: small for slow streams, of which there may be thousands, larger for fast ones.
 const (
 	firstBuffer = 1 << 10
 	usualBuffer = 4 << 10
@@ -58,35 +56,33 @@ func NewReader(src io.Reader, max int64) *Reader {
 	return &Reader{src: src, buf: make([]byte, min(firstBuffer, max)), max: int(max), start: true, made: time.Now()}
 }
 
-// now is the time since the reader was made: for what is measured with every
-// event, as it costs half of time.Now. Any goroutine may ask.
+// now returns the time since the reader was created. It is used for every event, because it costs half
+// as much as time.Now. Safe for concurrent use.
 func (r *Reader) now() time.Duration { return time.Since(r.made) }
 
-// heard is when the upstream last sent anything. Any goroutine may ask.
+// heard returns when the upstream last sent anything, on the clock of now. Safe for concurrent use.
 func (r *Reader) heard() time.Duration { return time.Duration(r.lastByte.Load()) }
 
-// Buffered is how many bytes are at hand.
+// Buffered returns the number of unread bytes in the buffer.
 func (r *Reader) Buffered() int { return r.to - r.from }
 
-// rest is what is at hand and was not returned.
+// rest returns the unread bytes in the buffer.
 func (r *Reader) rest() []byte { return r.buf[r.from:r.to] }
 
-// Ended reports whether the source has no more bytes than are at hand.
+// Ended reports whether the source has no bytes beyond the buffer.
 func (r *Reader) Ended() bool { return errors.Is(r.err, io.EOF) }
 
-// Ready reports whether the next event is at hand without another read. It
-// may say no where the framing is unusual.
+// Ready reports whether the next event is in the buffer. It may return false for unusual framing.
 func (r *Reader) Ready() bool {
 	if r.ahead == 0 {
 		r.ahead = r.line()
 	}
-	b := r.buf[r.from:min(r.to, r.from+usualBuffer)] // it is asked for every event
+	b := r.buf[r.from:min(r.to, r.from+usualBuffer)] // limits the search, which runs for every event
 	return r.ahead > 0 || len(b) > 0 && (bytes.Contains(b, []byte("\n\n")) || bytes.Contains(b, []byte("\n\r\n")))
 }
 
-// Next returns the next event. At the end of the stream it returns io.EOF, or
-// io.ErrUnexpectedEOF when bytes of an unfinished event are left; those are
-// never returned, as the specification demands.
+// Next returns the next event. At the end of the stream it returns io.EOF, or io.ErrUnexpectedEOF if
+// bytes of an incomplete event remain; those are never returned, as the specification requires.
 func (r *Reader) Next() (Event, error) {
 	for !r.start {
 		n := r.ahead
@@ -118,14 +114,14 @@ func eachEvent(events []byte, f func(ev *Event)) {
 	}
 }
 
-// dataField begins the lines that matter, eventField those that name them.
+// dataField and eventField begin the lines of an event's data and name.
 const (
 	dataField  = "data:"
 	eventField = "event:"
 )
 
-// line is the length of the next event if it is at hand and like nearly all: at most a
-// name, one line of data, and LF twice. It is 0 for any other.
+// line returns the length of the next event if it is buffered and has the usual form: at most a name,
+// one line of data, and two LFs. Otherwise it returns 0.
 func (r *Reader) line() int {
 	b := r.buf[r.from:r.to]
 	if r.returns {
@@ -149,7 +145,7 @@ func (r *Reader) line() int {
 	return named + n + 2
 }
 
-// plain returns the next event, of n bytes by line.
+// plain returns the next event, whose n bytes line has checked.
 func (r *Reader) plain(n int) Event {
 	raw := r.buf[r.from : r.from+n]
 	r.from += n
@@ -168,11 +164,11 @@ func (r *Reader) plain(n int) Event {
 	return ev
 }
 
-// lines returns the next event, whatever its lines are.
+// lines returns the next event, in any form.
 func (r *Reader) lines() (Event, error) {
 	var ev Event
-	data := 0      // data lines so far
-	var end int    // of the last of them
+	data := 0      // number of data lines so far
+	var end int    // the end of the last data line
 	var own []byte // the name before it
 	pos := r.from
 	searched := 0 // bytes of the current line that hold no line end
@@ -200,7 +196,7 @@ func (r *Reader) lines() (Event, error) {
 			if err != nil {
 				return Event{}, err
 			}
-			if moved { // the slices so far point into bytes that moved: once more
+			if moved { // ev points into bytes that moved: start again
 				ev, data, end, own, pos, searched = Event{}, 0, 0, nil, r.from+r.mark, 0
 			}
 			continue
@@ -236,21 +232,20 @@ func (r *Reader) lines() (Event, error) {
 	}
 }
 
-// parted reports whether two lines of data are those of two events, since no JSON has the
-// one behind the other: some servers leave the blank line between events out, and some
-// clients read line by line.
+// parted reports whether two data lines belong to two events, because no JSON value spans both: some
+// servers omit the blank line between events, and some clients read line by line.
 func parted(data, next []byte) bool {
 	return bytes.HasSuffix(data, []byte("}")) && (bytes.HasPrefix(next, []byte("{")) || string(next) == "[DONE]")
 }
 
-// blankless returns the event that ends there without a blank line, and with one.
+// blankless returns the event that ends at end without a blank line, and adds one.
 func (r *Reader) blankless(data, name []byte, end int) Event {
 	ev := Event{Raw: append(bytes.Clone(r.buf[r.from:end]), '\n'), Name: name, Data: data, HasData: true}
 	r.from, r.mark, r.parts = end, 0, true
 	return ev
 }
 
-// fill reads more, and says whether the unread bytes moved for that.
+// fill reads more, and reports whether the unread bytes moved.
 func (r *Reader) fill() (moved bool, err error) {
 	full := r.to == len(r.buf)
 	if full && r.to-r.from >= r.max {
@@ -282,9 +277,9 @@ func (r *Reader) fill() (moved bool, err error) {
 	return moved, nil
 }
 
-// cutLine returns the first line without its end, and the bytes it takes; 0
-// when it is not complete yet. A CR at the very end waits for its LF. The
-// first searched bytes are known to hold no line end.
+// cutLine returns the first line without its line end, and its length including that, or 0 if the line
+// is incomplete. A CR at the end of the buffer waits for a possible LF. The first searched bytes have
+// no line end.
 func cutLine(b []byte, searched int, last bool) (line []byte, n int) {
 	i := bytes.IndexAny(b[searched:], "\r\n")
 	if i < 0 {

@@ -9,35 +9,35 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Responses is the format of the Responses API. Its events name the item of the output,
-// and the part of it, that they belong to; the last one has the whole response.
+// Responses is the format of the Responses API. Its events name the item of the output, and the part
+// of it, that they belong to; the last event has the whole response.
 type Responses struct{}
 
 var _ Format = Responses{}
 
-// item is what an event of a response says of an item of the output.
+// item is the part of an event of a response that concerns an item of the output.
 type item struct {
 	event eventKind
 	index int    // output_index, -1 without one
-	raw   []byte // the item, where the event has it
-	part  []byte // the part of an item, likewise
-	piece []byte // a string: what is new of it
-	full  []byte // a string: all of what came in pieces
-	whole []byte // the output, where nothing of it came before the end
-	call  bool   // of a call that the client makes, which waits until the response has ended
+	raw   []byte // the item, if the event has it
+	part  []byte // the part of an item, if the event has it
+	piece []byte // a string: the new piece
+	full  []byte // a string: the complete text of the pieces
+	whole []byte // the output, if its items come only in the last event
+	call  bool   // the item is a call that the client runs; it waits until the response has ended
 }
 
-// eventKind is a type of event, as far as it matters here.
+// eventKind is a type of event, as far as this package distinguishes them.
 type eventKind uint8
 
 const (
 	eventOther    eventKind = iota
 	eventCreated            // the response begins
-	eventProgress           // it is said to be on its way
+	eventProgress           // the response is queued or in progress
 	eventAdded              // an item begins
 	eventPart               // a part of an item begins or ends
 	eventPiece              // text, or arguments of a call
-	eventFull               // all of what came in pieces
+	eventFull               // the complete text of the pieces
 	eventDone               // an item ends
 	eventEnd                // the response ends
 )
@@ -65,10 +65,10 @@ func (Responses) Decode(ev *Event, known *Known) *Delta {
 	return d
 }
 
-// eventFields are the fields that events begin with.
+// eventFields are the first fields of events.
 var eventFields = [...]string{"type", "sequence_number", "response", "item", "item_id", "output_index", "content_index", "summary_index", "delta", "part", "text", "event_id"}
 
-// event reads an event. name counts if the data has no type; false means no JSON.
+// event reads an event. name is used if the data has no type. It returns false if data is not JSON.
 func (d *Delta) event(data []byte, name string, known *Known) bool {
 	d.item.index = -1
 	var doc transcript.Document
@@ -122,7 +122,7 @@ func (d *Delta) event(data []byte, name string, known *Known) bool {
 	return true
 }
 
-// means says what an event of this type means, without "response.".
+// means sets the meaning of an event with this type, given without "response.".
 func (d *Delta) means(kind string, response []byte, known *Known) {
 	it := &d.item
 	switch kind {
@@ -171,7 +171,7 @@ func (d *Delta) means(kind string, response []byte, known *Known) {
 			if d.output(output) {
 				d.item.call, d.item.whole = true, []byte(output.Raw)
 			}
-			if d.Kind == KindText { // which came in no pieces
+			if d.Kind == KindText { // it came without pieces
 				d.Kind = KindCall
 			}
 		}
@@ -189,7 +189,7 @@ func (d *Delta) means(kind string, response []byte, known *Known) {
 	}
 }
 
-// hosted are the tools that run at the provider. What only looks can be done once more.
+// hosted are tools that run at the provider. Calls that only read can be repeated.
 var hosted = [...]struct {
 	name string
 	kind Kind
@@ -198,10 +198,10 @@ var hosted = [...]struct {
 	{"mcp_call", KindCall}, {"code_interpreter_call", KindCall}, {"image_generation_call", KindCall},
 }
 
-// maxItems bounds the ids that are kept of one response's items.
+// maxItems limits the item ids that are kept of one response.
 const maxItems = 1000
 
-// itemOf says what the beginning or the end of an item means.
+// itemOf sets the meaning of an item's beginning or end.
 func (d *Delta) itemOf(known *Known) {
 	it, done := &d.item, d.item.event == eventDone
 	kind := gjson.GetBytes(it.raw, "type").Str
@@ -232,14 +232,14 @@ func (d *Delta) itemOf(known *Known) {
 	}
 }
 
-// atOnce notes text of a server that sends no pieces.
+// atOnce records text of a server that sends no pieces.
 func (d *Delta) atOnce(text string, known *Known) {
 	if !known.said && text != "" {
 		d.Kind, d.Text = KindCall, text
 	}
 }
 
-// output reads the items of a response that is complete; called is whether one is a call to be judged.
+// output reads the items of a complete response; called reports whether one is a call that is judged.
 func (d *Delta) output(list gjson.Result) (called bool) {
 	texts := 0
 	list.ForEach(func(_, v gjson.Result) bool {
@@ -277,7 +277,7 @@ func (d *Delta) output(list gjson.Result) (called bool) {
 	return called
 }
 
-// textIn is all text of a message's content, refusals too.
+// textIn returns all text of a message's content, including refusals.
 func textIn(content gjson.Result) (text string) {
 	content.ForEach(func(_, part gjson.Result) bool {
 		text += part.Get("text").Str + part.Get("refusal").Str
@@ -286,7 +286,7 @@ func textIn(content gjson.Result) (text string) {
 	return text
 }
 
-// whole reads a response that has ended, or one that is complete by itself, but for its output.
+// whole reads a complete response except its output, which it returns.
 func (d *Delta) whole(response []byte) (output gjson.Result) {
 	status, failed := "", false
 	gjson.Parse(viewString(response)).ForEach(func(k, v gjson.Result) bool {
@@ -317,7 +317,7 @@ func (d *Delta) whole(response []byte) (output gjson.Result) {
 	case breaks(string(d.finish)):
 		d.Kind = KindCut
 		return output
-	case status == "queued", status == "in_progress": // in the background
+	case status == "queued", status == "in_progress": // a background response
 		d.Kind = KindCall
 	case status != "completed" && status != "":
 		d.Truthful = true
@@ -331,7 +331,7 @@ func (d *Delta) whole(response []byte) (output gjson.Result) {
 
 func number(v gjson.Result, path string) int { return count([]byte(v.Get(path).Raw)) }
 
-// endedBy is why a response is incomplete, in neutral words.
+// endedBy converts the reason why a response is incomplete to a neutral finish reason.
 func endedBy(reason string) recovery.Finish {
 	switch reason {
 	case "max_output_tokens":
@@ -342,7 +342,7 @@ func endedBy(reason string) recovery.Finish {
 	return recovery.Finish(strings.Clone(reason))
 }
 
-// faultOf returns the error of a failed response as the body of an error, nil for none.
+// faultOf returns the error of a failed response as an error body, or nil.
 func faultOf(response []byte) []byte {
 	v := gjson.GetBytes(response, "error")
 	if empty(v) {
@@ -378,7 +378,7 @@ func (Responses) DecodeWhole(body []byte) (d Delta) {
 
 func (Responses) calls(_ []byte, d *Delta, s *calls) bool { return s.items(d, itemCall) }
 
-// itemCall returns an item that is a call to be judged, nil for any other.
+// itemCall returns the call in an item, or nil if it is not a call that is judged.
 func itemCall(v gjson.Result) *call {
 	kind := v.Get("type").Str
 	if !isCall(kind) {

@@ -12,51 +12,51 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// responsesEncoder writes the events of a response. It knows the items of the output that
-// the client has: text goes on in the message that it was cut in, an item that is new gets
-// the next index, and the end has them all.
+// responsesEncoder writes the events of a response. It tracks the output items that the client has:
+// text continues in the message in which it was cut, a new item gets the next index, and the end lists
+// all of them.
 type responsesEncoder struct {
 	s       script
-	follows bool // the client has the beginning of another answer
+	follows bool // the client has the beginning of another attempt's answer
 	began   bool // numbering has begun
-	lost    bool // it is not known what the client has, or the output is too large
+	lost    bool // the client's content is unknown, or the output is too large
 
 	id    string // of the response that the client has, as JSON
 	model string
-	items []shown
+	items []clientItem
 	ids   map[string]bool // of items[:known], see has
 	known int
 	place map[int]place // of this answer's items
-	gone  int           // items that were left out
+	gone  int           // number of omitted items
 
-	open   int    // the message whose text goes on, or changes; -1 for none
+	open   int    // the message whose text continues or changes; -1 for none
 	openID string // its id
-	stage  stage  // how far it has ended
-	text   []byte // that the client has of it
-	joins  bool   // a message of this answer goes on with that one
-	fresh  bool   // an item of this answer is out, so that none before is open but the message
-	nth    int    // calls that came
-	// Reasoning before a call behind the text: the call's provider demands it back, and
-	// refuses it where nothing follows.
+	stage  stage  // how much of its end was sent
+	text   []byte // its text that the client has
+	joins  bool   // a message of this answer continues it
+	fresh  bool   // an item of this answer was sent, so no earlier one is open except the message
+	nth    int    // number of calls so far
+	// Reasoning before a call that follows the text: the provider requires it with the call, and
+	// refuses it without one.
 	reasoned [][]byte
 }
 
-// shown is an item that the client has.
-type shown struct {
-	raw  []byte // as far as it is known; nil for an item that began before the stretch that is changed
+// clientItem is an item that the client has.
+type clientItem struct {
+	raw  []byte // as far as it is known; nil for an item that began before the changed stretch
 	done bool
-	said [][]byte // text of the parts of reasoning
-	raws bool     // it is the reasoning itself
+	said [][]byte // text of the parts of its reasoning
+	raws bool     // it is full reasoning text, not a summary
 }
 
-// place is where an item of this answer goes.
+// place is the position of an item of this answer at the client.
 type place struct {
 	index int
 	gone  bool
-	made  bool // another was written in its place
+	made  bool // another item was written in its place
 }
 
-// maxGap limits how far an index may be from those of the items that are known.
+// maxGap limits how far an item's index may exceed the number of known items.
 const maxGap = 1024
 
 func (Responses) encoder(s *Sink) encoder {
@@ -67,15 +67,15 @@ func (Responses) encoder(s *Sink) encoder {
 	frames, sent, seq, lost := s.shown()
 	f.follows, f.lost, f.text, f.s.seq = true, lost, []byte(sent), seq+1
 	known := new(Known)
-	eachEvent(frames, func(ev *Event) { f.saw(ev, Responses{}.Decode(ev, known)) })
+	eachEvent(frames, func(ev *Event) { f.record(ev, Responses{}.Decode(ev, known)) })
 	if f.open >= 0 && sent == "" && !f.items[f.open].done {
-		f.text = nil // its beginning is out, but no word of it
+		f.text = nil // the message has begun, but has no text yet
 	}
 	return f
 }
 
-// saw notes an event that the client has.
-func (f *responsesEncoder) saw(ev *Event, d *Delta) {
+// record records an event that the client has.
+func (f *responsesEncoder) record(ev *Event, d *Delta) {
 	it := &d.item
 	known := it.index >= 0 && it.index < len(f.items)
 	switch {
@@ -87,10 +87,10 @@ func (f *responsesEncoder) saw(ev *Event, d *Delta) {
 			return
 		}
 		if itemKind(it.raw) == "message" {
-			f.lost = f.open >= 0 // two messages: which of them the text belongs to, nobody knows
+			f.lost = f.open >= 0 // two messages: it is unknown which one the text belongs to
 			f.open, f.openID = it.index, itemID(it.raw)
 		}
-		f.items = append(f.items, shown{raw: []byte(string(it.raw))})
+		f.items = append(f.items, clientItem{raw: []byte(string(it.raw))})
 	case !known:
 	case it.event == eventDone:
 		f.items[it.index].raw, f.items[it.index].done = []byte(string(it.raw)), true
@@ -106,8 +106,8 @@ func (f *responsesEncoder) saw(ev *Event, d *Delta) {
 	}
 }
 
-// think notes a piece of reasoning.
-func (s *shown) think(ev *Event, d *Delta) {
+// think records a piece of reasoning.
+func (s *clientItem) think(ev *Event, d *Delta) {
 	at := gjson.GetBytes(ev.Data, "summary_index")
 	s.raws = !at.Exists()
 	i := min(max(0, int(at.Int())), len(s.said))
@@ -141,7 +141,7 @@ func (f *responsesEncoder) event(out []byte, ev *Event, d *Delta, e *edit) (_ []
 	}
 	switch {
 	case f.follows && (it.event == eventCreated || it.event == eventProgress):
-		ok = f.id != "" // else the client has comments only
+		ok = f.id != "" // otherwise the client has only comments
 	case it.event == eventEnd:
 		if e.before != "" {
 			ok = f.write(e.before)
@@ -167,8 +167,8 @@ func (f *responsesEncoder) event(out []byte, ev *Event, d *Delta, e *edit) (_ []
 	return f.s.out, ok
 }
 
-// where returns the place of an event's item. Items of a stretch that is changed keep theirs
-// if they began before it.
+// where returns the place of an event's item. Items that began before the changed stretch keep their
+// index.
 func (f *responsesEncoder) where(it *item) (p place, known bool) {
 	p, known = f.place[it.index]
 	if f.follows || known || it.index < 0 || it.event == eventAdded {
@@ -179,18 +179,18 @@ func (f *responsesEncoder) where(it *item) (p place, known bool) {
 	return p, f.reach(p.index + 1)
 }
 
-// reach makes room for n items; false if they are too many.
+// reach makes room for n items; it returns false if they are too many.
 func (f *responsesEncoder) reach(n int) bool {
 	if f.lost = f.lost || n > len(f.items)+maxGap; f.lost {
 		return false
 	}
 	for len(f.items) < n {
-		f.items = append(f.items, shown{})
+		f.items = append(f.items, clientItem{})
 	}
 	return true
 }
 
-// edits reports whether an event is of the message whose text goes on or changes.
+// edits reports whether an event belongs to the message whose text continues or changes.
 func (f *responsesEncoder) edits(index int, ev *Event, d *Delta, e *edit) bool {
 	if !f.follows && f.open < 0 && e.text != nil && (d.Kind == KindText || d.item.event == eventFull && !d.item.call) {
 		f.open, f.openID = index, strings.Clone(gjson.GetBytes(ev.Data, "item_id").Str)
@@ -198,7 +198,7 @@ func (f *responsesEncoder) edits(index int, ev *Event, d *Delta, e *edit) bool {
 	return index == f.open
 }
 
-// added gives an item of this answer its place.
+// added assigns a place to an item of this answer.
 func (f *responsesEncoder) added(ev *Event, it *item, e *edit) {
 	kind := itemKind(it.raw)
 	switch {
@@ -212,13 +212,13 @@ func (f *responsesEncoder) added(ev *Event, it *item, e *edit) {
 		return
 	case !f.follows && kind == "message" && e.text != nil && f.open < 0:
 		if e.shown+*e.text == "" {
-			f.leave(it.index)
+			f.omit(it.index)
 			return
 		}
 		f.open, f.openID = len(f.items), itemID(it.raw)
 	case isCall(kind) && e.recall:
 		if c := f.call(e); c == nil || !c.same() {
-			if f.leave(it.index); c != nil {
+			if f.omit(it.index); c != nil {
 				f.put(c.asItem())
 				f.place[it.index], f.gone = place{gone: true, made: true}, f.gone-1
 			}
@@ -229,15 +229,15 @@ func (f *responsesEncoder) added(ev *Event, it *item, e *edit) {
 	for _, raw := range f.reasoned {
 		f.s.say("response.output_item.added", "output_index", len(f.items), "item", raw)
 		f.s.say("response.output_item.done", "output_index", len(f.items), "item", raw)
-		f.items = append(f.items, shown{raw: raw, done: true})
+		f.items = append(f.items, clientItem{raw: raw, done: true})
 	}
 	f.reasoned = nil
 	f.place[it.index] = place{index: len(f.items)}
 	f.s.put(ev, len(f.items))
-	f.items = append(f.items, shown{raw: []byte(string(it.raw))})
+	f.items = append(f.items, clientItem{raw: []byte(string(it.raw))})
 }
 
-// has reports whether the client has an item of this id. Each item is looked at once.
+// has reports whether the client has an item with this id. It indexes each item once.
 func (f *responsesEncoder) has(id string) bool {
 	if f.ids == nil {
 		f.ids = map[string]bool{}
@@ -248,25 +248,25 @@ func (f *responsesEncoder) has(id string) bool {
 	return id != "" && f.ids[id]
 }
 
-// leave leaves an item out.
-func (f *responsesEncoder) leave(index int) {
+// omit omits an item.
+func (f *responsesEncoder) omit(index int) {
 	f.place[index] = place{gone: true}
 	f.gone++
 }
 
-// call returns what becomes of the next call, nil for nothing.
+// call returns the replacement of the next call, or nil to omit it.
 func (f *responsesEncoder) call(e *edit) *call {
 	f.nth++
 	return nthCall(e.calls, f.nth-1)
 }
 
-// put writes the events of a call that is complete.
+// put writes the events of a complete call.
 func (f *responsesEncoder) put(item []byte) {
 	f.s.call(item, len(f.items))
-	f.items = append(f.items, shown{raw: item, done: true})
+	f.items = append(f.items, clientItem{raw: item, done: true})
 }
 
-// write writes text of the message that goes on; false if that has ended.
+// write writes text of the open message; it returns false if that has ended.
 func (f *responsesEncoder) write(text string) bool {
 	if text == "" {
 		return true
@@ -279,8 +279,8 @@ func (f *responsesEncoder) write(text string) bool {
 	return true
 }
 
-// message writes an event of the message whose text goes on, or changes. Its end is written
-// anew, with all of its text.
+// message writes an event of the message whose text continues or changes. Its end is rewritten with
+// the whole text.
 func (f *responsesEncoder) message(ev *Event, d *Delta, e *edit) bool {
 	if !f.write(e.before) {
 		return false
@@ -295,9 +295,9 @@ func (f *responsesEncoder) message(ev *Event, d *Delta, e *edit) bool {
 		}
 		return f.write(text)
 	case it.event == eventDone:
-		f.unsaid(e)
+		f.addUnsentText(e)
 		f.complete(it.raw)
-	case it.event == eventOther: // an annotation, for one
+	case it.event == eventOther: // such as an annotation
 		list := changes(ev.Data, "item_id", f.openID)
 		if f.follows {
 			list = append(list, changes(ev.Data, "content_index", 0)...)
@@ -309,15 +309,16 @@ func (f *responsesEncoder) message(ev *Event, d *Delta, e *edit) bool {
 	return true
 }
 
-// unsaid adds the new text of a message that comes without pieces.
-func (f *responsesEncoder) unsaid(e *edit) {
+// addUnsentText adds the new text of a message without pieces.
+func (f *responsesEncoder) addUnsentText(e *edit) {
 	if !f.follows && e.text != nil && f.open >= 0 {
 		f.text = append(f.text, *e.text...)
 		e.said()
 	}
 }
 
-// complete ends the message, as far as the client has not seen that: as the item like, or as a new one.
+// complete writes the rest of the message's end that the client does not have: with the fields of
+// like, or with new ones.
 func (f *responsesEncoder) complete(like []byte) {
 	if f.open < 0 || f.stage == stageItem {
 		return
@@ -331,7 +332,7 @@ func (f *responsesEncoder) complete(like []byte) {
 	f.items[f.open].raw, f.items[f.open].done, f.stage = item, true, stageItem
 }
 
-// close ends what the client saw begin, and nobody can complete.
+// close ends items that the client saw begin and that this answer does not complete.
 func (f *responsesEncoder) close() {
 	if f.fresh || !f.follows {
 		return
@@ -359,10 +360,10 @@ func (f *responsesEncoder) close() {
 	}
 }
 
-// last writes what is left to write, and the end of the response with its output.
+// last writes the remaining text and calls, and the end of the response with its output.
 func (f *responsesEncoder) last(ev *Event, e *edit) {
 	f.close()
-	f.unsaid(e)
+	f.addUnsentText(e)
 	f.complete(nil)
 	var list []transcript.Splice
 	if f.follows {
@@ -376,8 +377,8 @@ func (f *responsesEncoder) last(ev *Event, e *edit) {
 	f.s.put(ev, -1, list...)
 }
 
-// rest writes the new text and calls that no item came for, and returns the change of the
-// output. Calls that stand nowhere but in the output are changed there.
+// rest writes new text and calls that replace no item, and returns the changes of the output. Calls
+// that occur only in the output are changed there.
 func (f *responsesEncoder) rest(data []byte, e *edit) []transcript.Splice {
 	n, output := 0, gjson.GetBytes(data, "response.output").Array()
 	for i, v := range output {
@@ -396,21 +397,21 @@ func (f *responsesEncoder) rest(data []byte, e *edit) []transcript.Splice {
 		case p.gone && !p.made:
 			continue
 		case n == len(f.items):
-			f.items = append(f.items, shown{raw: item})
+			f.items = append(f.items, clientItem{raw: item})
 		case f.items[n].raw == nil:
 			f.items[n].raw = item
 		}
 		n++
 	}
-	if len(output) == 0 && slices.ContainsFunc(f.items, func(s shown) bool { return s.raw == nil }) {
-		return nil // the server sends no output, and not all of it is known
+	if len(output) == 0 && slices.ContainsFunc(f.items, func(s clientItem) bool { return s.raw == nil }) {
+		return nil // the server sends no output, and not all items are known
 	}
 	if e.text != nil && *e.text != "" && f.open < 0 {
-		f.items = append(f.items, shown{raw: f.s.message(messageID(gjson.GetBytes(data, "response.id").Str), len(f.items), *e.text), done: true})
+		f.items = append(f.items, clientItem{raw: f.s.message(messageID(gjson.GetBytes(data, "response.id").Str), len(f.items), *e.text), done: true})
 		e.said()
 	}
 	for _, c := range e.calls {
-		if c.of == nil || c.of.raw == "" {
+		if c.original == nil || c.original.raw == "" {
 			f.put(c.asItem())
 		}
 	}
@@ -453,15 +454,15 @@ func (*responsesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 			}
 			item = with(item, "content.0.text", *e.text)
 		}
-		f.items = append(f.items, shown{raw: item})
+		f.items = append(f.items, clientItem{raw: item})
 		return true
 	})
 	if !said && *e.text != "" {
-		f.items = append(f.items, shown{raw: message(messageID(gjson.GetBytes(body, "id").Str), "completed", e.text)})
+		f.items = append(f.items, clientItem{raw: message(messageID(gjson.GetBytes(body, "id").Str), "completed", e.text)})
 	}
 	for _, c := range e.calls {
-		if c.of == nil {
-			f.items = append(f.items, shown{raw: c.asItem()})
+		if c.original == nil {
+			f.items = append(f.items, clientItem{raw: c.asItem()})
 		}
 	}
 	return changes(body, "output", listOf(f.output()))
@@ -497,7 +498,7 @@ func beginning(id []byte, status string, created time.Time, model string) []byte
 	return b[:len(b)-1]
 }
 
-// identify marks the response and its messages: the ids that clients send back.
+// identify changes the ids of the response and its messages, which clients send back.
 func (*responsesEncoder) identify(data []byte, request string) (list []transcript.Splice, id string) {
 	raw := transcript.String("resp_" + transcript.OwnMark + "_" + request)
 	list = changes(data, "response.id", raw, "response_id", raw)
@@ -518,12 +519,11 @@ func (*responsesEncoder) identify(data []byte, request string) (list []transcrip
 	return list, string(raw)
 }
 
-// finish is nothing: a response says itself how it ended.
+// finish returns nil: the end of a response has its own status.
 func (*responsesEncoder) finish(Identity, []byte, int, recovery.Finish, bool) []byte { return nil }
 
-// end is nothing after a complete answer: most servers send no end mark. A failure is
-// written twice: as the end of the response, whose code agents act on, and as an error,
-// which SDKs raise.
+// end returns nil for a complete answer: most servers send no end mark. It writes a failure twice: as
+// the end of the response, because agents read its code, and as an error, which SDKs raise.
 func (f *responsesEncoder) end(failure []byte) []byte {
 	if failure == nil {
 		return nil
@@ -541,7 +541,7 @@ func (f *responsesEncoder) end(failure []byte) []byte {
 	}
 	id, empty := []byte(f.id), []byte("[]")
 	s := script{seq: f.s.seq}
-	if len(id) == 0 { // SDKs take no other event for the first
+	if len(id) == 0 { // SDKs accept no other first event
 		s.seq, id = 0, transcript.String("resp_"+transcript.OwnMark+"_failed")
 		s.say("response.created", "response", append(appendField(beginning(id, "in_progress", time.Now(), f.model), "output", empty), '}'))
 	}
@@ -551,23 +551,25 @@ func (f *responsesEncoder) end(failure []byte) []byte {
 	return s.out
 }
 
-// ErrorEnds is true: codex, opencode, Agents, LangChain, the AI SDK and OpenAI's SDKs report
-// one. Behind a broken connection some of them report that in its place.
+// ErrorEnds returns true: codex, opencode, Agents, LangChain, the AI SDK and OpenAI's SDKs report an
+// error event. After a broken connection some of them report that instead.
 func (Responses) ErrorEnds() bool { return true }
 
 // isCall reports whether items of this type are calls that are judged.
 func isCall(kind string) bool { return kind == "function_call" || kind == "custom_tool_call" }
 
-// same reports whether a call of a verdict is what the model sent.
-func (c *call) same() bool { return c.of != nil && c.DraftCall == c.of.DraftCall && !c.of.value }
+// same reports whether a call of a verdict is unchanged.
+func (c *call) same() bool {
+	return c.original != nil && c.DraftCall == c.original.DraftCall && !c.original.value
+}
 
-// asItem returns a call as an item: that which it was made of with other values, or a new one.
+// asItem returns a call as an item: a changed copy of the original item, or a new one.
 func (c *call) asItem() []byte {
 	field, kind := "arguments", "function_call"
 	if c.Kind == "custom" {
 		field, kind = "input", "custom_tool_call"
 	}
-	if from := c.of; from != nil && from.raw != "" {
+	if from := c.original; from != nil && from.raw != "" {
 		raw := []byte(from.raw)
 		list := changes(raw, "call_id", c.ID, field, c.Arguments)
 		if c.Name != from.Name {

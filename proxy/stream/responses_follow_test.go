@@ -17,7 +17,7 @@ func TestManyPiecesOfReasoning(t *testing.T) {
 	f, known := &responsesEncoder{open: -1}, new(Known)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	eachEvent([]byte(events), func(ev *Event) { f.saw(ev, Responses{}.Decode(ev, known)) })
+	eachEvent([]byte(events), func(ev *Event) { f.record(ev, Responses{}.Decode(ev, known)) })
 	runtime.ReadMemStats(&after)
 	if len(f.items) != 1 || len(f.items[0].said[0]) != 10*n {
 		t.Fatalf("%d items", len(f.items))

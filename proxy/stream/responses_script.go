@@ -8,14 +8,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// script writes events of a response, one after the other, and numbers them.
+// script writes and numbers the events of a response.
 type script struct {
 	out []byte
 	seq int // of the next event
 }
 
-// put writes an event with changes, as which item of the output it now belongs to;
-// negative: to none, or to the same.
+// put writes an event with changes and with the output index of its item; a negative index keeps the
+// old one.
 func (s *script) put(ev *Event, index int, list ...transcript.Splice) {
 	if at, ok := valueAt(ev.Data, "sequence_number"); ok {
 		at.Raw = strconv.AppendInt(nil, int64(s.seq), 10)
@@ -29,7 +29,8 @@ func (s *script) put(ev *Event, index int, list ...transcript.Splice) {
 	s.out = appendFrame(s.out, string(ev.Name), spliced(ev.Data, list))
 }
 
-// say writes an event of this type with these fields. Strings are made JSON, bytes are.
+// say writes an event with a type and fields. Strings are encoded as JSON, bytes are inserted as they
+// are.
 func (s *script) say(kind string, fields ...any) {
 	data := appendField([]byte{'{'}, "type", kind)
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -40,11 +41,11 @@ func (s *script) say(kind string, fields ...any) {
 	s.out = appendFrame(s.out, kind, data)
 }
 
-// itemKind is the type of an item, itemID its id.
+// itemKind returns the type of an item, itemID its id.
 func itemKind(raw []byte) string { return gjson.GetBytes(raw, "type").Str }
 func itemID(raw []byte) string   { return gjson.GetBytes(raw, "id").Str }
 
-// message returns an item with text; nil is none yet.
+// message returns a message item; text is nil if it has none yet.
 func message(id, status string, text *string) []byte {
 	content := []byte("[]")
 	if text != nil {
@@ -57,7 +58,7 @@ func textPart(text string) []byte {
 	return object("type", "output_text", "annotations", []byte("[]"), "logprobs", []byte("[]"), "text", text)
 }
 
-// message writes the events of an item with text.
+// message writes the events of a complete message item.
 func (s *script) message(id string, index int, text string) (item []byte) {
 	s.say("response.output_item.added", "output_index", index, "item", message(id, "in_progress", nil))
 	s.say("response.content_part.added", "item_id", id, "output_index", index, "content_index", 0, "part", textPart(""))
@@ -74,7 +75,7 @@ func (s *script) text(id string, index int, text string) {
 	s.say("response.output_text.delta", "item_id", id, "output_index", index, "content_index", 0, "delta", text, "logprobs", []byte("[]"))
 }
 
-// ends writes the end of an item with text, from a stage on.
+// ends writes the events that end a message item, those after stage from.
 func (s *script) ends(item []byte, index int, from stage) {
 	id, part := itemID(item), gjson.GetBytes(item, "content.0")
 	if from < stageText {
@@ -86,7 +87,7 @@ func (s *script) ends(item []byte, index int, from stage) {
 	s.say("response.output_item.done", "output_index", index, "item", item)
 }
 
-// stage is how far an item with text has ended.
+// stage is how much of a message item's end was sent.
 type stage uint8
 
 const (
@@ -96,7 +97,7 @@ const (
 	stageItem
 )
 
-// call writes the events of a call that is complete.
+// call writes the events of a complete call.
 func (s *script) call(item []byte, index int) {
 	field, kind := "arguments", "response.function_call_arguments"
 	if itemKind(item) == "custom_tool_call" {

@@ -7,31 +7,30 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// seam joins a continuation to the text that the client already has. Text is
-// fed in; once it is decided what of it is new, the rest is passed on.
+// seam joins a continuation to the text that the client already has. Callers feed it text; once it has
+// decided which text is new, it passes on the rest.
 //
-// A continuation may repeat what was sent from its beginning, or a tail of it;
-// what follows is new. A replay must do the first, a model that was asked for
-// the last words either, and a prefill may do neither: then all of it is new.
-// Whatever does none of that is another answer.
+// A continuation may repeat the sent text from its beginning, or a tail of it; what follows is new. A
+// replay must do the former, a model that was asked to repeat the last words does either, and a
+// prefill may also do neither: then everything is new. Any other text is a different answer.
 type seam struct {
 	sent  string
 	way   recovery.Way
-	least int // the shortest tail that counts as a repetition, in bytes
+	least int // shortest tail that counts as a repetition, in bytes
 
-	same  int    // so many bytes came that are the beginning of sent; -1: what came is in got
+	same  int    // number of bytes that matched the beginning of sent; -1: they did not match, see got
 	got   []byte // at most maxTail bytes and a piece
-	again int    // once it is decided: bytes that were a repetition
+	again int    // after the decision: number of repeated bytes
 	done  bool
 }
 
 const (
-	// minTail is the length, in bytes and of a prefill in characters, from which a repeated
-	// tail of what was sent counts as a repetition and not as chance: one word said twice is one.
+	// minTail is the shortest repeated tail that counts as a repetition and not as chance, in bytes,
+	// for a prefill in characters. A repeated word of this length counts.
 	minTail = 12
-	// maxTail bounds the tail that is searched for a repetition.
+	// maxTail limits the tail that is searched for a repetition, in bytes.
 	maxTail = 1000
-	// blanks may stand before what a model was asked to repeat.
+	// blanks are ignored before the text that a model was asked to repeat.
 	blanks = " \t\r\n"
 )
 
@@ -47,8 +46,8 @@ func newSeam(r *recovery.Resume) *seam {
 	return s
 }
 
-// feed takes more text of the continuation. decided is false while it is
-// open what is new; diverged means that this is another answer.
+// feed adds text of the continuation. decided is false while it is open which text is new; diverged
+// means that this is a different answer.
 func (s *seam) feed(text string) (fresh string, decided, diverged bool) {
 	if s.done {
 		return text, true, false
@@ -76,8 +75,8 @@ func (s *seam) feed(text string) (fresh string, decided, diverged bool) {
 	return text[n:], true, false
 }
 
-// finish decides at the end of the continuation: what is held back is new
-// unless it is a repetition. A replay that ends early is another answer.
+// finish decides at the end of the continuation: held-back text is new unless it is a repetition. A
+// replay that ends early is a different answer.
 func (s *seam) finish() (fresh string, diverged bool) {
 	if s.done {
 		return "", false
@@ -92,8 +91,8 @@ func (s *seam) finish() (fresh string, diverged bool) {
 	return fresh, diverged
 }
 
-// decide says what is new of a continuation that is not, or not all of, what was
-// sent from its beginning; at the end at the latest.
+// decide returns the new text of a continuation that does not repeat the sent text from its beginning.
+// Only at the end must it decide.
 func (s *seam) decide(end bool) (fresh string, decided, diverged bool) {
 	got := string(s.got)
 	if !end && s.undecided(got) {
@@ -107,8 +106,7 @@ func (s *seam) decide(end bool) (fresh string, decided, diverged bool) {
 	return got[s.again:], true, false
 }
 
-// undecided reports whether more text could still show an overlap longer than
-// what is at hand.
+// undecided reports whether more text could still show a longer overlap.
 func (s *seam) undecided(got string) bool {
 	for k := len(got) + 1; k <= min(len(s.sent), maxTail); k++ {
 		if strings.HasPrefix(s.sent[len(s.sent)-k:], got) {
@@ -118,8 +116,7 @@ func (s *seam) undecided(got string) bool {
 	return false
 }
 
-// overlap is the length of the longest beginning of got that repeats the end
-// of what was sent.
+// overlap returns the length of the longest prefix of got that repeats the end of the sent text.
 func (s *seam) overlap(got string) int {
 	if s.way == recovery.WayReplay {
 		return 0

@@ -10,43 +10,41 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Sink is the client's side of one exchange: whichever attempt answers writes
-// here, one after the other. Keep-alive comments come from a timer of its own,
-// between events. Safe for concurrent use.
+// Sink is the client's side of one exchange. Attempts write to it one after the other. A timer writes
+// keep-alive comments between events. Safe for concurrent use.
 type Sink struct {
-	Greeting string // a comment, which is one line, to begin a stream with; set before the answer begins
+	Greeting string // a one-line comment at the start of a stream; set it before the answer begins
 
 	w     http.ResponseWriter
 	rc    http.ResponseController
 	cfg   Config
 	awake http.Header // headers of a response that begins with a comment
-	ping  []byte      // event that keeps an answer alive which has begun; nil: a comment does
+	ping  []byte      // the event that keeps a begun answer alive; nil: a comment
 
 	mu        sync.Mutex
-	began     time.Time // what now counts from
-	committed bool      // status and headers are out
+	began     time.Time // zero of the clock of now
+	committed bool      // status and headers were sent
 	closed    bool
 	released  recovery.Released
-	sent      bytes.Buffer // text so far
+	sent      bytes.Buffer // text that the client has
 	unsafe    bool         // the text cannot be continued
 	id        Identity
-	frame     bytes.Buffer // pieces so far
+	frame     bytes.Buffer // structural events that the client has
 	seq       int
 	timer     *time.Timer
-	last      time.Duration // last write; before, when keeping awake began; by now
-	idle      bool          // it was a comment
+	last      time.Duration // time of the last write, or of KeepAwake before the first, on the clock of now
+	idle      bool          // the last write was a keep-alive
 	first     time.Time     // first byte of an answer
 	err       error
 }
 
-// NewSink returns the sink of one response. How long a write may take is the
-// server's to say.
+// NewSink returns the sink of one response. The server limits the time of writes.
 func NewSink(w http.ResponseWriter, cfg Config) *Sink {
 	return &Sink{w: w, rc: *http.NewResponseController(w), cfg: cfg}
 }
 
-// KeepAwake starts keep-alive comments for a streaming client that waits. The
-// headers are those of a response that has to begin with one.
+// KeepAwake starts keep-alive comments for a waiting streaming client. h has the headers of a response
+// that begins with a comment.
 func (s *Sink) KeepAwake(h http.Header) {
 	if s.cfg.KeepAliveAfter <= 0 {
 		return
@@ -57,8 +55,8 @@ func (s *Sink) KeepAwake(h http.Header) {
 	s.timer = time.AfterFunc(s.cfg.KeepAliveAfter, s.tick)
 }
 
-// now returns the time since its first call. It runs with every write and costs half of
-// time.Now. The lock is held.
+// now returns the time since its first call. It is used for every write, because it costs half as much
+// as time.Now. The lock is held.
 func (s *Sink) now() time.Duration {
 	if s.began.IsZero() {
 		s.began = time.Now()
@@ -67,8 +65,8 @@ func (s *Sink) now() time.Duration {
 	return time.Since(s.began)
 }
 
-// tick writes a comment when nothing was written for long. A comment is one
-// line: a blank line after it would dispatch an event in clients that have seen an id.
+// tick writes a comment if nothing was written for long. The comment is one line: a blank line after
+// it would dispatch an event in clients that have seen an id.
 func (s *Sink) tick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +96,7 @@ func (s *Sink) tick() {
 	s.timer.Reset(every)
 }
 
-// pingEvery is how long an answer in a format with pings is silent at most.
+// pingEvery is the longest silence of an answer in a format with pings.
 const pingEvery = 10 * time.Second
 
 // KeepAlive sets the event that keeps an answer alive once it has begun.
@@ -111,7 +109,7 @@ func (s *Sink) KeepAlive(ping []byte) {
 	s.ping = ping
 }
 
-// Begin sends status and headers, unless they are out. header is not used any more when it returns.
+// Begin sends status and headers, unless they were sent. It does not keep header.
 func (s *Sink) Begin(status int, header http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,17 +132,17 @@ func (s *Sink) commit(status int) {
 	s.w.WriteHeader(status)
 }
 
-// Piece is bytes for the client together with what they reveal.
+// Piece is bytes for the client together with what they contain.
 type Piece struct {
 	Bytes    []byte
 	Released recovery.Released
 	Text     string
 	ID       Identity
-	Frame    []byte // events by which clients put a response together, among the bytes
+	Frame    []byte // the events among the bytes from which clients build the response's structure
 	Seq      int    // number of the last event
 }
 
-// Write passes a piece on and flushes it.
+// Write sends a piece and flushes it.
 func (s *Sink) Write(p Piece) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +179,7 @@ func (s *Sink) write(b []byte) {
 	s.last = now
 }
 
-// Whole sends a complete response of one write.
+// Whole sends a complete response in one write.
 func (s *Sink) Whole(status int, header http.Header, body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +198,7 @@ func (s *Sink) Sent() string {
 	return s.sent.String()
 }
 
-// identity is that of the stream which the client has.
+// identity returns the identity of the stream that the client has.
 func (s *Sink) identity() Identity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +219,7 @@ func (s *Sink) Released() recovery.Released {
 	return s.released
 }
 
-// FirstByte is how long after started the answer began; 0 if it did not.
+// FirstByte returns the time from started to the first byte of the answer, or 0 without an answer.
 func (s *Sink) FirstByte(started time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +229,7 @@ func (s *Sink) FirstByte(started time.Time) time.Duration {
 	return s.first.Sub(started)
 }
 
-// Close ends the keep-alive comments. Nothing is written afterwards.
+// Close ends the keep-alive comments.
 func (s *Sink) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +246,7 @@ func (s *Sink) Last() (int, bool) {
 	return s.seq, s.frame.Len() > 0
 }
 
-// shown returns what the client has of an answer; lost means that this is not known.
+// shown returns what the client has of an answer; lost means that it was not recorded.
 func (s *Sink) shown() (frame []byte, sent string, seq int, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,9 +7,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Replay returns the events of a complete response that its server has kept, as if it came once
-// more from its beginning; none of one that did not come to its end. underway says that the server
-// still works on it.
+// Replay returns the events of a complete stored response, as if it were streamed again, or none if it
+// is not complete. underway means that the server is still working on it.
 func (Responses) Replay(body []byte) (events []byte, underway bool) {
 	if transcript.Valid(body, maxDepth) != nil {
 		return nil, false
@@ -26,7 +25,7 @@ func (Responses) Replay(body []byte) (events []byte, underway bool) {
 	return s.out, false
 }
 
-// item writes the events of an item that is complete.
+// item writes the events of a complete item.
 func (s *script) item(item []byte, index int) {
 	parts := gjson.GetBytes(item, "content").Array()
 	switch kind := itemKind(item); {
@@ -44,24 +43,24 @@ func (s *script) item(item []byte, index int) {
 	}
 }
 
-// maxThought bounds the reasoning that is kept of an answer, in bytes.
+// maxThought limits the reasoning that is kept of an answer, in bytes.
 const maxThought = 128 << 10
 
-// think tells the reasoning that led to a call, if all of it came.
-func (o *Options) think(text string, c recovery.DraftCall) {
+// reportThought passes the reasoning that led to a call to Options.Thought, unless it was too long.
+func (o *Options) reportThought(text string, c recovery.DraftCall) {
 	tell := o.Thought
 	if o.Thought = nil; tell != nil && text != "" && len(text) <= maxThought {
 		o.Guard(func() { tell(text, c) })
 	}
 }
 
-// write writes a piece to the client. Before the end of a response of which another attempt
-// wrote the beginning, that is told: no server has it as the client does. So is reasoning before
-// the end of what it led to.
+// write sends a piece to the client. Before the end of an answer it calls Options.Thought with the
+// reasoning of its calls, and Options.Joined if another attempt wrote its beginning, because no server
+// has that response as the client does.
 func (a *Answer) write(p Piece) error {
 	if a.finished() && a.calling() {
 		a.h.calls.list[0].assembled()
-		a.o.think(string(a.thought), a.h.calls.list[0].DraftCall)
+		a.o.reportThought(string(a.thought), a.h.calls.list[0].DraftCall)
 	}
 	if a.o.Joined != nil && a.continues && a.finished() {
 		known := new(Known)

@@ -8,12 +8,12 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// maxUsages limits how many reports are read, each to its end.
+// maxUsages limits how many usage objects are parsed.
 const maxUsages = 8
 
-// UsageIn finds the last usage that is reported in the end of an answer of any
-// path, whole or streamed: in the names of completions, of the Responses API, or of the Messages API.
-// In text of models the name's quotes are escaped, so that it is not found.
+// UsageIn finds the last usage in the end of any answer, whole or streamed: in the field names of
+// completions, of the Responses API, or of the Messages API. In model output the quotes of the name
+// are escaped, so it is not found there.
 func UsageIn(tail []byte) (u recovery.Usage, ok bool) {
 	const name = `"usage"`
 	for end, looked := len(tail), 0; looked < maxUsages; {
@@ -35,7 +35,7 @@ func UsageIn(tail []byte) (u recovery.Usage, ok bool) {
 			return most
 		}
 		u.Input = n("prompt_tokens", "input_tokens")
-		if v.Get("prompt_tokens").Raw == "" { // the Messages API counts what it read from a cache, or wrote to it, beside the input
+		if v.Get("prompt_tokens").Raw == "" { // the Messages API does not include cache reads and writes in the input
 			u.CacheWrite = n("cache_creation_input_tokens")
 			u.Input += u.CacheWrite + n("cache_read_input_tokens")
 		}

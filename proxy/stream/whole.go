@@ -15,15 +15,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Whole is one attempt's answer that is no stream: read and checked before the
-// client sees anything of it.
+// Whole is one attempt's answer that is not a stream. It is read and checked before the client gets
+// anything of it.
 type Whole struct {
 	o      Options
 	resp   *http.Response
 	buf    *bytes.Buffer
-	from   io.LimitedReader // what the buffer was read from
+	from   io.LimitedReader // the source of the buffer
 	usage  recovery.Usage
-	id     string // raw
+	id     string // as raw JSON
 	items  []string
 	finish recovery.Finish
 	first  time.Time
@@ -34,10 +34,10 @@ type Whole struct {
 // bodies are buffers for complete answers.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// keepBody is the capacity above which a buffer is left to the collector.
+// keepBody is the capacity, in bytes, above which a buffer is not reused.
 const keepBody = 1 << 20
 
-// ReadWhole reads a complete answer and checks that it is one.
+// ReadWhole reads a complete answer and checks it.
 func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 	w := &Whole{o: o, resp: resp, buf: bodies.Get().(*bytes.Buffer)}
 	w.buf.Reset()
@@ -90,8 +90,8 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 	return w, nil
 }
 
-// read reads an answer of at most max bytes. A large one gets room for all that it may
-// become at once: doubled, its buffers would take three times as much.
+// read reads an answer of at most max bytes. A large one gets a buffer of the full size at once,
+// because repeated doubling would take three times as much memory.
 func (w *Whole) read(max int64) error {
 	w.from = io.LimitedReader{R: w.resp.Body, N: max / 4}
 	n, err := w.buf.ReadFrom(&w.from)
@@ -129,8 +129,8 @@ func (w *Whole) Deliver(context.Context) *Broken {
 	return nil
 }
 
-// Copy passes bytes on unread, each read with a flush. No comment comes
-// between them: it might be in the middle of an event.
+// Copy sends bytes unparsed, and flushes after each read. It stops keep-alive comments, which might
+// end up inside an event.
 func Copy(s *Sink, body io.Reader) *Broken {
 	buf := make([]byte, 32<<10)
 	for {
@@ -161,15 +161,14 @@ func (w *Whole) Discard() {
 	w.release()
 }
 
-// Unread is a response that is passed on as it comes, unchecked, as a plain
-// proxy does.
+// Unread is a response that is passed on unchanged and unchecked, as a plain proxy does.
 type Unread struct {
 	unread
 	o    Options
 	resp *http.Response
 }
 
-// Raw takes a response as it is.
+// Raw returns a response for unchanged delivery.
 func Raw(resp *http.Response, o Options) *Unread { return &Unread{o: o, resp: resp} }
 
 // Deliver copies the response.
@@ -179,10 +178,10 @@ func (u *Unread) Deliver(context.Context) *Broken {
 	return Copy(u.o.Sink, u.resp.Body)
 }
 
-// Usage knows nothing: the answer was not read.
+// Usage returns zero: the answer is not parsed.
 func (u *Unread) Usage() (recovery.Usage, time.Duration) { return recovery.Usage{}, 0 }
 
-// Drain implements Deliverable: nobody reads it.
+// Drain implements Deliverable: nobody needs the rest.
 func (u *Unread) Drain() { u.Discard() }
 
 // Discard drops the response.
