@@ -251,7 +251,10 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		r.guard("pace", func() { r.Pace.Answered(r.x, rc.attempt.Target, rc.started) })
 	}
 	if r.x.Fitting != nil {
-		r.guard("fitter", func() { r.x.Fitting.Commit(ctx) })
+		r.guard("fitter", func() { r.x.Fitting.Commit() })
+	}
+	if r.Flush != nil && len(r.x.Changed) > 0 { // the client's next request may come at once, at any replica
+		r.Flush(ctx, r.x.Changed...)
 	}
 	if res := rc.attempt.Resume; res != nil && !res.Calls {
 		ev := r.event(EventStreamResumed, nil)

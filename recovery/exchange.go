@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,10 @@ type Exchange struct {
 	// Side reports whether the request is not part of the conversation but serves the client itself: a title, its own
 	// summary, a probe. Nil means no.
 	Side func() bool
+	// Stored reads what the store has of the session, in one round trip for all of its values; nil: the store is asked for each.
+	Stored Reader
+	// Changed are the keys of values of the session that the request has changed. Its answer waits until they are copied.
+	Changed []string
 	// Completer makes extra calls on behalf of this exchange; nil makes none.
 	Completer Completer
 
@@ -46,6 +51,19 @@ type Exchange struct {
 
 	progress
 	result
+}
+
+// Reader gets values of a store, in the order of their keys; nil where there is none.
+type Reader interface {
+	Get(ctx context.Context, keys ...string) ([][]byte, error)
+}
+
+// From returns what reads the session's values of a store.
+func (x *Exchange) From(store Reader) Reader {
+	if x.Stored != nil {
+		return x.Stored
+	}
+	return store
 }
 
 // progress is what the engine has done for an exchange so far.

@@ -32,10 +32,9 @@ type Fitting interface {
 	// Fit shortens the history after f, a refusal by candidate c for the request's length or bytes. It may make
 	// extra calls through the exchange's Complete. It returns nil if it cannot help.
 	Fit(ctx context.Context, c *Choice, f *Failure) *Fitted
-	// Commit stores the edits that the client's next request needs. It is called before an answer reaches the client,
-	// since the next request may come at once, at any replica. It returns when the edits are stored, or when the
-	// request's time for the store is over.
-	Commit(ctx context.Context)
+	// Commit keeps the edits that the client's next request needs. It is called before an answer reaches the client,
+	// and never blocks.
+	Commit()
 	// Learn records the upstream's token count of a successful answer, and remembers the edits. It never blocks.
 	Learn(c *Choice, u Usage)
 }

@@ -40,7 +40,7 @@ func (s *fitter) Fit(context.Context, *recovery.Choice, *recovery.Failure) *reco
 	s.fits++
 	return s.wrap(s.fitted)
 }
-func (s *fitter) Commit(context.Context)                 { s.committed++ }
+func (s *fitter) Commit()                                { s.committed++ }
 func (s *fitter) Learn(*recovery.Choice, recovery.Usage) { s.settled++ }
 
 func parsed(t testing.TB, body string) *transcript.Body {

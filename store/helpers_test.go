@@ -219,6 +219,7 @@ func value(t testing.TB, s store.Store, key string) string {
 func set(t testing.TB, s store.Store, key, value string) {
 	t.Helper()
 	must(t, s.Set(ctx, store.Entry{Key: key, Value: []byte(value), TTL: time.Hour}))
+	s.Flush(ctx, key)
 }
 
 func post(t testing.TB, s store.Store, board, field string, minutes int, max bool) {

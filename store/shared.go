@@ -41,7 +41,7 @@ func (c SharedConfig) Validate() error {
 // safe for concurrent use.
 //
 // State is local first: values and logs are written to the local store, and one goroutine copies them to the primary
-// behind; Set and Delete wait until it has, for at most the time-out. What needs an answer of all processes goes to the
+// behind; Flush waits until it has. What needs an answer of all processes goes to the
 // primary at once and takes at most the time-out: Get, Push, Charge, Tail. When an operation fails, this and all
 // further ones are done on the local store at once, while the same goroutine asks the primary until it answers; a
 // failure that a first question refutes is not mentioned, otherwise one line is logged when the primary goes and one
@@ -198,13 +198,6 @@ func (s *Shared) Flush(ctx context.Context, keys ...string) {
 	})
 }
 
-// flush is Flush for an operation, whose limit is the time-out.
-func (s *Shared) flush(ctx context.Context, keys ...string) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	s.Flush(ctx, keys...)
-}
-
 // await waits for the writer while something waits in the journal.
 func (s *Shared) await(ctx context.Context, waits func() bool) {
 	if s.waiting.Load() == 0 {
@@ -275,18 +268,17 @@ func (s *Shared) uncopied(keys []string) (own map[string]func() (Entry, bool)) {
 	return own
 }
 
-// Set replaces values.
+// Set replaces values. It does not wait for the primary; Flush does.
 func (s *Shared) Set(ctx context.Context, entries ...Entry) error {
 	if err := s.local.Set(context.WithoutCancel(ctx), entries...); err != nil {
 		return err
 	}
 	now := time.Now()
-	keys, changes := make([]string, len(entries)), make([]change, len(entries))
+	changes := make([]change, len(entries))
 	for i, e := range entries {
-		keys[i], changes[i] = e.Key, s.changed(e.Key, now.Add(min(e.TTL, MaxTTL)), e.Once)
+		changes[i] = s.changed(e.Key, now.Add(min(e.TTL, MaxTTL)), e.Once)
 	}
 	s.note(changes...)
-	s.flush(ctx, keys...)
 	return nil
 }
 
@@ -303,7 +295,7 @@ func (s *Shared) changed(key string, ends time.Time, once bool) change {
 	}}
 }
 
-// Delete removes the value and the ring of each key.
+// Delete removes the value and the ring of each key, and waits for the primary.
 func (s *Shared) Delete(ctx context.Context, keys ...string) error {
 	if err := s.local.Delete(context.WithoutCancel(ctx), keys...); err != nil {
 		return err
@@ -314,7 +306,9 @@ func (s *Shared) Delete(ctx context.Context, keys ...string) error {
 		changes[i].erase = true
 	}
 	s.note(changes...)
-	s.flush(ctx, keys...)
+	bound, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	s.Flush(bound, keys...)
 	return nil
 }
 

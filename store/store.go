@@ -40,6 +40,8 @@ type Store interface {
 	// entry, not together. A lifetime of zero or less is invalid, one beyond
 	// MaxTTL is shortened; the same holds for all lifetimes.
 	Set(ctx context.Context, entries ...Entry) error
+	// Flush waits until other processes find values that were set, for no longer than ctx. Of most stores they do at once.
+	Flush(ctx context.Context, keys ...string)
 	// Delete removes the value and the ring of each key; missing ones are no error.
 	Delete(ctx context.Context, keys ...string) error
 	// Charge charges all amounts, or none if one is beyond its limit; atomic over

@@ -24,6 +24,8 @@ type Values interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
 	Set(ctx context.Context, entries ...Entry) error
 	Delete(ctx context.Context, keys ...string) error
+	// Flush waits until other processes find values, for no longer than ctx.
+	Flush(ctx context.Context, keys ...string)
 }
 
 // vaultName is the hash of a secret and of the key under which it has a value.
@@ -60,6 +62,7 @@ func (v *Vault) Holds(secret string, size int) bool {
 // Put keeps values, each for its lifetime, in the place of those before. It waits for the store.
 func (v *Vault) Put(ctx context.Context, secret string, list ...Entry) {
 	var sealed []Entry
+	var keys []string
 	for _, e := range list {
 		name := vaultNameOf(secret, e.Key)
 		v.held.Put(name, vaulted{e.Value, time.Now().Add(e.TTL)}, len(e.Value)+vaultOverhead)
@@ -70,12 +73,14 @@ func (v *Vault) Put(ctx context.Context, secret string, list ...Entry) {
 		if err != nil {
 			return
 		}
+		keys = append(keys, name.key())
 		sealed = append(sealed, Entry{Key: name.key(), Value: aead.Seal(nil, nil, e.Value, name[:]), TTL: e.TTL})
 	}
 	if len(sealed) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, v.within)
 		defer cancel()
 		_ = v.values.Set(ctx, sealed...) // a store that is away has said so itself; the process remembers
+		v.values.Flush(ctx, keys...)
 	}
 }
 

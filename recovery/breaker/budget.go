@@ -131,7 +131,7 @@ func (b *Budgets) used(ctx context.Context, x *recovery.Exchange, list []string)
 		look("spending", float64(done.Used[3*i+2])/1e6, limit.Spending, func(n float64) string { return strconv.FormatFloat(n, 'f', 2, 64) })
 	}
 	if limit.Duration > 0 {
-		began, err := b.began(ctx, list)
+		began, err := b.began(ctx, x, list)
 		if err != nil {
 			return use{}, err
 		}
@@ -141,8 +141,8 @@ func (b *Budgets) used(ctx context.Context, x *recovery.Exchange, list []string)
 }
 
 // began returns when the first request of the accounts was counted; it stores the current time for new accounts.
-func (b *Budgets) began(ctx context.Context, list []string) (time.Time, error) {
-	values, err := b.sessions.rings.Get(ctx, list...)
+func (b *Budgets) began(ctx context.Context, x *recovery.Exchange, list []string) (time.Time, error) {
+	values, err := x.From(b.sessions.rings).Get(ctx, list...)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -157,6 +157,7 @@ func (b *Budgets) began(ctx context.Context, list []string) (time.Time, error) {
 	}
 	for i := range missing {
 		missing[i].Value = strconv.AppendInt(nil, began.UnixMilli(), 10)
+		x.Changed = append(x.Changed, missing[i].Key)
 	}
 	if len(missing) > 0 {
 		err = b.sessions.rings.Set(ctx, missing...)

@@ -215,6 +215,18 @@ type wait struct {
 	Warned bool      `json:"w,omitempty"`
 }
 
+// Keys are the keys of what the store has of an exchange's session, but for its ring.
+func Keys(x *recovery.Exchange) (keys []string) {
+	if x.Session != "" {
+		keys = append(keys, waitKey(x.Session))
+	}
+	if x.Budget.Duration > 0 {
+		_, list := accounts(x)
+		keys = append(keys, list...)
+	}
+	return keys
+}
+
 func waitKey(session string) string { return "wait/" + session }
 
 // waiting records a turn that waits for the same thing as the one before, with the same result. The session is stopped
@@ -224,7 +236,7 @@ func (s *Sessions) waiting(ctx context.Context, x *recovery.Exchange, cfg *Confi
 	if t.Streak < 2 || cfg.WaitingHint == 0 {
 		return nil, nil
 	}
-	values, err := s.rings.Get(ctx, waitKey(x.Session))
+	values, err := x.From(s.rings).Get(ctx, waitKey(x.Session))
 	if err != nil {
 		return nil, err
 	}
@@ -246,6 +258,7 @@ func (s *Sessions) waiting(ctx context.Context, x *recovery.Exchange, cfg *Confi
 	if err := s.rings.Set(ctx, store.Entry{Key: waitKey(x.Session), Value: raw, TTL: cfg.SessionTTL}); err != nil {
 		return nil, err
 	}
+	x.Changed = append(x.Changed, waitKey(x.Session))
 	if cfg.Waiting == 0 || waited < cfg.Waiting || !warned && x.Mode != recovery.ModeObserve || len(x.Results) == 0 {
 		return nil, nil
 	}

@@ -2,7 +2,6 @@ package fit
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit/count"
@@ -14,9 +13,8 @@ import (
 type draft struct {
 	fitter  *Fitter
 	x       *recovery.Exchange
-	session *session      // as it was remembered, nil if nothing was
-	asked   bool          // the store was asked for it
-	used    time.Duration // that the request has waited for the store
+	session *session // as it was remembered, nil if nothing was
+	asked   bool     // the store was asked for it
 	history *history
 	work    *work            // the edits so far
 	body    *transcript.Body // the history with those edits, nil for the client's own

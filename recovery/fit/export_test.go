@@ -50,7 +50,14 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 	return f.of(x).Fit(ctx, c, fail)
 }
 
-func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) { f.of(x).Commit(ctx) }
+func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) {
+	f.of(x).Commit()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	if s, ok := f.memory.store.(store.Store); ok { // as the engine does
+		s.Flush(ctx, x.Changed...)
+	}
+}
 
 func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usage) {
 	f.of(x).Learn(c, u)
@@ -63,7 +70,7 @@ func (f *Fitter) Flush() bool {
 		return false
 	}
 	<-done
-	if s := f.memory.store; s != nil {
+	if s, ok := f.memory.store.(store.Store); ok {
 		var keys []string
 		f.memory.sessions.Each(func(id string, _ *held) bool {
 			keys = append(keys, editsKey(id), reportKey(id))

@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -18,9 +17,6 @@ type Parts struct {
 	// Store keeps sessions for all replicas; nil keeps the recent ones in the
 	// process only. A store of this process alone has nothing to add to that.
 	Store Values
-	// StoreTime bounds the time that one request spends with the store; 0 is
-	// what the store's own operations take at most by default.
-	StoreTime time.Duration
 	// Secret is the client's credential, which seals what is stored; nil takes
 	// the credential's label.
 	Secret func(x *recovery.Exchange) []byte
@@ -65,7 +61,7 @@ var (
 func New(cfg Config, p Parts) *Fitter {
 	f := &Fitter{parts: p, windows: p.Windows, bytes: newWindows(cfg.TTL), watch: watch{store.NewCache[recovery.Target, time.Time](maxWindows)}, read: newReadings()}
 	f.cfg.Store(&cfg)
-	f.memory = newMemory(p.Store, cmp.Or(p.StoreTime, store.SharedDefaults().Timeout), func() time.Duration { return f.config().TTL })
+	f.memory = newMemory(p.Store, func() time.Duration { return f.config().TTL })
 	if f.windows == nil {
 		f.windows = newWindows(cfg.TTL)
 	}
@@ -148,7 +144,7 @@ func (f *Fitter) known(x *recovery.Exchange) (s *session, ask bool) {
 	if f.memory.store == nil {
 		return s, false
 	}
-	here, kept := f.memory.turns.follows(x.Session, answersIn(x.Body))
+	here, kept := f.memory.turns.follows(x.Session, f.memory.turns.placeOf(x.Body))
 	return s, !here || kept && s == nil
 }
 
@@ -161,8 +157,11 @@ func (f *Fitter) matters(x *recovery.Exchange) bool {
 	if x.Session == "" {
 		return false
 	}
+	if !f.large(x) {
+		return false
+	}
 	s, ask := f.known(x)
-	return (s != nil || ask) && f.large(x)
+	return s != nil || ask
 }
 
 // surely is how many times as large as a window that the operator states a mere

@@ -3,6 +3,7 @@ package fit_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
@@ -22,7 +23,7 @@ func halved(t *testing.T, c *conversation, share float64, session string) []byte
 	defer f.Close(context.Background())
 	b := c.body(t, len(c.Messages))
 	total := m.Measure(b, simModel).Total
-	x := &recovery.Exchange{Body: b, Model: simModel, Session: session, Mode: recovery.ModeAct, Completer: newTeller(),
+	x := &recovery.Exchange{Body: b, Model: simModel, Session: session, Mode: recovery.ModeAct, Started: time.Now(), Completer: newTeller(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
 	limit := total - 1 + 4096
 	out := f.Fit(context.Background(), x, &x.Candidates[0], &recovery.Failure{Diagnosis: recovery.Diagnosis{

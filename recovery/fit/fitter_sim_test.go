@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 	"github.com/rebound-llm/rebound/recovery"
@@ -227,7 +228,7 @@ type replayer struct {
 // send is what the engine does with one request.
 func (r *replayer) send(t testing.TB, b *transcript.Body) {
 	t.Helper()
-	x := &recovery.Exchange{ID: "r", Body: b, Model: simModel, Credential: "label", Session: r.session, Mode: recovery.ModeAct,
+	x := &recovery.Exchange{ID: "r", Body: b, Model: simModel, Credential: "label", Session: r.session, Mode: recovery.ModeAct, Started: time.Now(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
 	if r.teller != nil {
 		x.Completer = r.teller

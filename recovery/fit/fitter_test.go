@@ -90,7 +90,7 @@ func (a answers) Complete(_ context.Context, p recovery.Prompt) (string, recover
 const fineSummary = "Goal: mend the build.\nConstraints: never touch vendor.\nDecisions: none.\nFiles: see below.\nNext step: go on."
 
 func exchange(b *transcript.Body, session string, a answers) *recovery.Exchange {
-	x := &recovery.Exchange{ID: "r", Body: b, Model: "gpt-4o", Credential: "label", Session: session, Mode: recovery.ModeAct,
+	x := &recovery.Exchange{ID: "r", Body: b, Model: "gpt-4o", Credential: "label", Session: session, Mode: recovery.ModeAct, Started: time.Now(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: "gpt-4o"}}}}}
 	if a != nil {
 		x.Completer = a
@@ -443,7 +443,7 @@ func TestSummarizeResults(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	m := newMemory(nil, 0, func() time.Duration { return time.Hour })
+	m := newMemory(nil, func() time.Duration { return time.Hour })
 	defer func() { _ = m.close(context.Background()) }()
 	for i := range 3 * maxSessions {
 		m.hold(strings.Repeat("s", i%7)+time.Unix(int64(i), 0).String(), sampleSession())

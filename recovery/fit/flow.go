@@ -3,7 +3,6 @@ package fit
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit/count"
@@ -80,9 +79,7 @@ func (d *draft) recall(ctx context.Context) {
 
 // ask looks the session up in the store.
 func (d *draft) ask(ctx context.Context) {
-	began := time.Now()
-	d.session, d.asked = d.fitter.memory.get(ctx, d.x.Session, d.fitter.memory.time-d.used), true
-	d.used += time.Since(began)
+	d.session, d.asked = d.fitter.memory.get(ctx, d.x), true
 }
 
 // resume makes the edits of the session that are remembered; false without any.

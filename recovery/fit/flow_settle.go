@@ -2,7 +2,6 @@ package fit
 
 import (
 	"cmp"
-	"context"
 	"math"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -30,10 +29,11 @@ func (d *draft) remember() {
 	}
 	d.next, d.later = &next, false
 	f.memory.hold(x.Session, d.next)
+	x.Changed = append(x.Changed, editsKey(x.Session))
 }
 
 // Commit implements recovery.Fitting.
-func (d *draft) Commit(ctx context.Context) {
+func (d *draft) Commit() {
 	f, x := d.fitter, d.x
 	if x.Session == "" {
 		return
@@ -44,15 +44,10 @@ func (d *draft) Commit(ctx context.Context) {
 	if f.memory.store == nil {
 		return
 	}
-	if d.next != nil {
-		ctx, cancel := context.WithTimeout(ctx, min(f.memory.time*2/5, f.memory.time-d.used)) // 20 ms, unless the store may take more
-		defer cancel()
-		f.memory.store.Flush(ctx, editsKey(x.Session))
-	}
-	n := answersIn(x.Body)
-	here, kept := f.memory.turns.follows(x.Session, n)
+	at := f.memory.turns.placeOf(x.Body)
+	here, kept := f.memory.turns.follows(x.Session, at)
 	if here || d.asked || !f.large(x) { // else others may know more
-		f.memory.turns.note(x.Session, n, kept || d.session != nil || d.next != nil)
+		f.memory.turns.note(x.Session, at, kept || d.session != nil || d.next != nil)
 	}
 }
 

@@ -5,16 +5,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Values is the store as this package needs it. What a session is, this package holds; the store copies it behind.
+// Values is the store as this package needs it, which bounds how long it takes. What a session is, this package holds;
+// the store copies it behind.
 type Values interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
 	// Behind says that a value has changed: current is called when it is copied for the other replicas.
 	Behind(key string, current func() (store.Entry, bool))
-	// Flush waits until values are copied, for no longer than ctx.
-	Flush(ctx context.Context, keys ...string)
 }
 
 // The bounds of what is held in the process.
@@ -27,8 +27,7 @@ const (
 // memory holds sessions: it owns those of this process, and knows from the store what other replicas have made of
 // them. Safe for concurrent use.
 type memory struct {
-	store Values        // nil where there is none that others share
-	time  time.Duration // that one request may wait for what the store says
+	store Values // nil where there is none that others share
 	ttl   func() time.Duration
 	turns turns
 
@@ -45,14 +44,15 @@ type memory struct {
 // held is a session in the process. It is changed under the memory's lock.
 type held struct {
 	value *session
+	made  time.Time // when this process last changed it
 	until time.Time
 	ahead bool // its report is not for the store
 }
 
 // newMemory starts the goroutine that works off the path of requests; close ends it.
-func newMemory(s Values, within time.Duration, ttl func() time.Duration) *memory {
-	m := &memory{store: s, time: within, ttl: ttl, sessions: store.NewCache[string, *held](maxHeld), tired: store.NewCache[string, time.Time](maxSessions),
-		turns: turns{store.NewCache[string, served](maxTurns)},
+func newMemory(s Values, ttl func() time.Duration) *memory {
+	m := &memory{store: s, ttl: ttl, sessions: store.NewCache[string, *held](maxHeld), tired: store.NewCache[string, time.Time](maxSessions),
+		turns: newTurns(),
 		queue: make(chan func(), maxQueue)}
 	m.work.Go(func() {
 		for job := range m.queue {
@@ -62,45 +62,44 @@ func newMemory(s Values, within time.Duration, ttl func() time.Duration) *memory
 	return m
 }
 
-// The names of a session's two values.
+// Keys are the keys of what the store has of a session.
+func Keys(session string) []string { return []string{editsKey(session), reportKey(session)} }
+
 func editsKey(id string) string  { return "fit/" + id }
 func reportKey(id string) string { return "fit/" + id + "/report" }
 
-// get is what is known of a session; nil if nothing is. It asks the store, for as long as there is time, and holds what
-// it finds: what another replica has made, and what was made here and is not copied yet.
-func (m *memory) get(ctx context.Context, id string, within time.Duration) *session {
-	before := m.held(id)
-	local := before.value
-	if m.store == nil || within <= 0 {
+// get is what is known of an exchange's session; nil if nothing is. It asks the store, and holds what it finds: what
+// another replica has made, and what was made here and is not copied yet.
+func (m *memory) get(ctx context.Context, x *recovery.Exchange) *session {
+	local := m.local(x.Session)
+	if m.store == nil {
 		return local
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	values, err := m.store.Get(ctx, editsKey(id), reportKey(id))
+	values, err := x.From(m.store).Get(ctx, Keys(x.Session)...)
 	if err != nil || len(values) != 2 {
 		return local
 	}
-	s := session{}
-	if local != nil {
-		s = *local
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, s := held{}, session{}
+	if h, ok := m.sessions.Get(x.Session); ok {
+		if now, s = *h, *h.value; now.made.After(x.Started) {
+			return now.value // by another request, perhaps after the store was read
+		}
 	}
 	edits, errEdits := decodeSession(values[0])
 	if errEdits == nil {
 		s.edits = edits.edits
 	}
 	last, errReport := decodeReport(values[1])
-	if errReport == nil && !before.ahead {
+	if errReport == nil && !now.ahead {
 		s.report = last
 	}
-	if local == nil && errEdits != nil && errReport != nil {
+	if now.value == nil && errEdits != nil && errReport != nil {
 		return nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if h, ok := m.sessions.Get(id); ok && h.value != local {
-		return h.value // made here meanwhile
-	}
-	m.put(id, &s, before.ahead)
+	now.value = &s
+	m.put(x.Session, now)
 	return &s
 }
 
@@ -123,12 +122,13 @@ func (m *memory) held(id string) held {
 func (m *memory) local(id string) *session { return m.held(id).value }
 
 // put holds a session. The lock is held.
-func (m *memory) put(id string, s *session, ahead bool) {
-	size := 512 + len(id) + 24*len(s.Recipes)
-	for _, box := range s.Sealed {
+func (m *memory) put(id string, h held) {
+	size := 512 + len(id) + 24*len(h.value.Recipes)
+	for _, box := range h.value.Sealed {
 		size += 128 + len(box.Box) + 8*len(box.Kept)
 	}
-	m.sessions.Put(id, &held{s, time.Now().Add(m.ttl()), ahead}, max(size, maxHeld/maxSessions))
+	h.until = time.Now().Add(m.ttl())
+	m.sessions.Put(id, &h, max(size, maxHeld/maxSessions))
 }
 
 // hold keeps a session with new edits, which are copied to the store, unless even newer ones were made meanwhile.
@@ -140,7 +140,7 @@ func (m *memory) hold(id string, s *session) {
 		return
 	}
 	s.Written = uint64(time.Now().Unix())
-	m.put(id, s, ok && h.ahead)
+	m.put(id, held{value: s, made: time.Now(), ahead: ok && h.ahead})
 	m.share(editsKey(id), func() []byte { return m.local(id).stored() })
 }
 
@@ -172,7 +172,7 @@ func (m *memory) report(id string, known *session, r report, needed bool) {
 		next.Written = now
 		m.share(editsKey(id), func() []byte { return m.local(id).stored() })
 	}
-	m.put(id, next, !needed)
+	m.put(id, held{value: next, made: time.Now(), ahead: !needed})
 	if needed {
 		m.share(reportKey(id), func() []byte { return m.local(id).reported() })
 	}

@@ -13,34 +13,41 @@ import (
 )
 
 func TestTurns(t *testing.T) {
-	all := turns{store.NewCache[string, served](maxTurns)}
-	all.note("s", 5, true)
+	all := newTurns()
+	at := func(n int) place { return place{n, uint64(n), uint64(n - 1)} } // message n is what the answer after n was asked with
+	all.note("s", at(5), true)
 	for n, want := range map[int]bool{0: true, 1: true, 2: false, 4: false, 5: true, 6: true, 7: false} {
-		if yes, _ := all.follows("s", n); yes != want {
+		if yes, _ := all.follows("s", at(n)); yes != want {
 			t.Errorf("%d answers after 5: follows %v", n, yes)
 		}
 	}
-	if yes, kept := all.follows("other", 2); yes || kept {
+	for name, cut := range map[string]place{"a turn later": {5, 6, 5}, "two turns later": {5, 7, 6}, "another sixth": {6, 6, 9}} {
+		if yes, _ := all.follows("s", cut); yes {
+			t.Errorf("a history that was cut, %s, follows", name)
+		}
+	}
+	if yes, kept := all.follows("other", at(2)); yes || kept {
 		t.Error("an unknown conversation follows")
 	}
 	for i := range 3 * maxTurns {
-		all.note(fmt.Sprint(i), 2, false)
+		all.note(fmt.Sprint(i), at(2), false)
 		if all.Len() > maxTurns {
 			t.Fatalf("%d entries", all.Len())
 		}
 	}
-	if yes, _ := all.follows(fmt.Sprint(3*maxTurns-1), 3); !yes {
+	if yes, _ := all.follows(fmt.Sprint(3*maxTurns-1), at(3)); !yes {
 		t.Error("the last one is forgotten")
 	}
-	if yes, _ := all.follows("s", 6); yes {
+	if yes, _ := all.follows("s", at(6)); yes {
 		t.Error("the first one is still there")
 	}
 }
 
 func TestAnswersIn(t *testing.T) {
 	s := newScript().say("user", "a").say("assistant", "b").say("assistant", "c").say("user", "d").say("assistant", "e")
-	if n := answersIn(s.body(t)); n != answersIn(newScript().body(t))+2 {
-		t.Errorf("%d answers", n)
+	one, two, none := newTurns().placeOf(s.body(t)), newTurns().placeOf(s.body(t)), newTurns().placeOf(newScript().body(t))
+	if one.answers != none.answers+2 || one.last == two.last {
+		t.Errorf("%+v, %+v, %+v", one, two, none)
 	}
 }
 
@@ -69,7 +76,7 @@ func TestLooksOnce(t *testing.T) {
 		disk.mu.Lock()
 		defer disk.mu.Unlock()
 		if n := disk.reads - before; n != want {
-			t.Errorf("%d answers: the store was asked %d times, want %d", answersIn(x.Body), n, want)
+			t.Errorf("%d answers: the store was asked %d times, want %d", f.memory.turns.placeOf(x.Body).answers, n, want)
 		}
 		s.say("assistant", "And on.").say("user", "More.")
 		return x.Fitted

@@ -1,6 +1,8 @@
 package fit
 
 import (
+	"hash/maphash"
+
 	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store"
 )
@@ -8,43 +10,65 @@ import (
 // turns remember how far this process has served each conversation. While it
 // serves every turn of one, what it knows is all there is to know: the store is
 // not asked. A conversation that was forgotten costs one look.
-type turns struct{ *store.Cache[string, served] }
+type turns struct {
+	*store.Cache[string, served]
+	seed maphash.Seed
+}
 
 // served is how far a conversation was served.
 type served struct {
-	answers int  // that its last request carried
-	kept    bool // there was something to remember of it
+	place
+	kept bool // there was something to remember of it
+}
+
+// place is where in its conversation a request stands.
+type place struct {
+	answers     int    // that it carries
+	last, asked uint64 // its last message, and the one before its last answer, hashed
 }
 
 // maxTurns bounds how many conversations are remembered.
 const maxTurns = 32 << 10
 
-// note remembers that a request with so many answers was served here.
-func (t turns) note(id string, answers int, kept bool) { t.Put(id, served{answers, kept}, 1) }
+func newTurns() turns { return turns{store.NewCache[string, served](maxTurns), maphash.MakeSeed()} }
 
-// follows reports whether a request with so many answers comes right after the
-// last one that was served here, or is that one again. The first turn follows
+// note remembers that a request was served here.
+func (t turns) note(id string, p place, kept bool) { t.Put(id, served{p, kept}, 1) }
+
+// follows reports whether a request comes right after the last one that was served
+// here, or is that one again. A client that cuts its history carries as many answers
+// each time, so what the last answer was asked with counts, too. The first turn follows
 // on nothing: a conversation has a name from its first answer on, and nobody
 // can have edited what nobody could name. kept says that something is
 // remembered here, or was.
-func (t turns) follows(id string, answers int) (yes, kept bool) {
-	if answers <= 1 {
+func (t turns) follows(id string, p place) (yes, kept bool) {
+	if p.answers <= 1 {
 		return true, false
 	}
 	last, ok := t.Get(id)
-	return ok && (answers == last.answers || answers == last.answers+1), last.kept
+	return ok && (p.answers == last.answers && p.last == last.last || p.answers == last.answers+1 && p.asked == last.last), last.kept
 }
 
-// answersIn counts the model's turns in a history. One answer may be several
-// messages: what stands together counts once.
-func answersIn(b *transcript.Body) (n int) {
-	inside := false
-	for _, m := range b.Messages() {
+// placeOf reads where a request stands. One answer may be several messages: what
+// stands together counts once.
+func (t turns) placeOf(b *transcript.Body) (p place) {
+	list := b.Messages()
+	asked, inside := -1, false
+	for i, m := range list {
 		is := m.Role == transcript.RoleAssistant
 		if is && !inside {
-			n++
+			p.answers++
+			asked = i - 1
 		}
 		inside = is
 	}
-	return n
+	if p.answers > 1 {
+		p.last, p.asked = t.sum(list[len(list)-1]), t.sum(list[max(0, asked)])
+	}
+	return p
+}
+
+// sum hashes what a message says, however its client writes it.
+func (t turns) sum(m transcript.Message) uint64 {
+	return transcript.Sum(t.seed, 0, m.AppendText(m.AppendToolCallID(nil)))
 }

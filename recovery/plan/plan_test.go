@@ -85,7 +85,7 @@ func start(t *testing.T, b *brain, change func(*plan.Config, *plan.Parts)) *rig 
 	g := &rig{brain: b, observer: &recoverytest.Observer{}, accepted: true}
 	cfg := plan.Defaults()
 	cfg.Upstream, cfg.Mode = plan.Same, plan.ModeAct
-	parts := plan.Parts{StoreTime: time.Second, Board: recoverytest.NewBoard(), Decisions: memory.New(memory.Defaults()), Reader: repair.New(repair.Defaults()), Observer: g.observer,
+	parts := plan.Parts{Board: recoverytest.NewBoard(), Decisions: memory.New(memory.Defaults()), Reader: repair.New(repair.Defaults()), Observer: g.observer,
 		Rules: func() plan.Rules { return g.rules }, Accepted: func(*recovery.Exchange) bool { return g.accepted }}
 	if change != nil {
 		change(&cfg, &parts)

@@ -49,10 +49,8 @@ type Rules interface {
 
 // Parts are the dependencies of a Planner.
 type Parts struct {
-	// Store shares plans between replicas; nil keeps them in the process only.
+	// Store shares plans between replicas, and limits how long it takes; nil keeps them in the process only.
 	Store Values
-	// StoreTime limits the time that one request waits for the store.
-	StoreTime time.Duration
 	// Decisions orders concurrent decisions about a plan.
 	Decisions Rings
 	Board     Board
@@ -204,6 +202,7 @@ func (s *Planner) apply(x *recovery.Exchange, st *state, slot string) {
 		case known: // refused: no further approval is requested
 			next.Plan, next.Asked = nil, maxAsked
 			s.remember(x.Session, []byte(x.Secret), &next)
+			x.Changed = append(x.Changed, stateKey(x.Session))
 			return
 		case st.Used == "":
 			s.report(x.Event(recovery.EventApproval), &p, Expired)
@@ -213,6 +212,7 @@ func (s *Planner) apply(x *recovery.Exchange, st *state, slot string) {
 	if st.Used == "" {
 		next.Used = slot
 		s.remember(x.Session, []byte(x.Secret), &next)
+		x.Changed = append(x.Changed, stateKey(x.Session))
 	}
 }
 

@@ -47,6 +47,9 @@ func (st *state) usable(slot string) bool {
 // exhausted reports whether the planner was asked as often as allowed.
 func (st *state) exhausted() bool { return st.Asked >= maxAsked || st.AskedTotal >= maxEver }
 
+// Keys are the keys of what the store has of a session.
+func Keys(session string) []string { return []string{stateKey(session)} }
+
 func stateKey(session string) string { return "plan/" + session }
 
 const purpose = "rebound plan v1"
@@ -75,9 +78,7 @@ func (s *Planner) stored(ctx context.Context, x *recovery.Exchange) *state {
 	if s.parts.Store == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.parts.StoreTime)
-	defer cancel()
-	values, err := s.parts.Store.Get(ctx, stateKey(x.Session))
+	values, err := x.From(s.parts.Store).Get(ctx, stateKey(x.Session))
 	if err != nil || len(values) != 1 || len(values[0]) == 0 || len(values[0]) > maxStored {
 		return nil // the store reports its own errors
 	}
@@ -93,7 +94,7 @@ func (s *Planner) stored(ctx context.Context, x *recovery.Exchange) *state {
 	return &st
 }
 
-// remember stores a state in the process and, asynchronously, in the store for all replicas, encrypted with the
+// remember stores a state in the process and in the store, which copies it for all replicas, encrypted with the
 // client's credential.
 func (s *Planner) remember(session string, secret []byte, st *state) {
 	st.At = time.Now()
@@ -110,9 +111,5 @@ func (s *Planner) remember(session string, secret []byte, st *state) {
 		return
 	}
 	box := aead.Seal(nil, nil, raw, []byte(session))
-	s.runDetached(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
-		defer cancel()
-		_ = s.parts.Store.Set(ctx, store.Entry{Key: stateKey(session), Value: box, TTL: stateTTL}) // on an error only this process has the state
-	})
+	_ = s.parts.Store.Set(context.Background(), store.Entry{Key: stateKey(session), Value: box, TTL: stateTTL}) // an error is that of a store that closes
 }

@@ -83,6 +83,9 @@ func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
 	return nil
 }
 
+// Flush has nothing to wait for.
+func (s *Store) Flush(context.Context, ...string) {}
+
 // Delete removes the value and the ring of each key.
 func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	if err := store.CheckKeys(keys...); err != nil {

@@ -199,6 +199,9 @@ func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
 	return s.fail(err)
 }
 
+// Flush has nothing to wait for.
+func (s *Store) Flush(context.Context, ...string) {}
+
 // wholeMillis rounds up: the server knows no shorter lifetime than one.
 func wholeMillis(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)

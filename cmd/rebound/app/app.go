@@ -134,7 +134,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
 	a.budgets = breaker.NewBudgets(a.sessions, a.store, func() int { return len(a.replicas()) })
 	a.meter = count.NewMeter()
-	a.fitter = a.newFitter(cfg.Fit, cfg.Store.Redis.Timeout)
+	a.fitter = a.newFitter(cfg.Fit)
 	a.limiter = quota.New(a.store, limits(cfg))
 	a.vault = a.newVault(cfg.Store.Redis.Timeout)
 	a.recorder = recording.New(cfg.Recording, a.store, a.hub.LoseRecording)
@@ -286,6 +286,11 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 			Config: decisions, Stages: stages, Strategies: strategies, Classifier: a.rules.upstream,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins, Makers: a.makers, Losers: &a.losers,
 			Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
+			Flush: func(ctx context.Context, keys ...string) {
+				ctx, cancel := context.WithTimeout(ctx, cfg.Store.Redis.Timeout*2/5) // 20 ms, unless the store may take longer than by default
+				defer cancel()
+				a.store.Flush(ctx, keys...)
+			},
 		}
 	}
 	forward := engine(nil, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}, strategy.Move{}})
@@ -301,9 +306,22 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		Measure:    func(body *transcript.Body, model string) int { return a.meter.Measure(body, model).Total },
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Vault: a.vault, Keeping: cfg.Fit.TTL, Limiter: a.limiting(cfg), Budgets: a.budgets, Recorder: recorder,
-		Engine: engine([]recovery.Stage{table, switches, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
+		Engine: engine([]recovery.Stage{stored{a}, table, switches, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
 		Relay:  engine([]recovery.Stage{table, switches}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}), Forward: forward,
 	}, nil
+}
+
+// stored is the stage that lets the others read what the store has of a session.
+type stored struct{ *App }
+
+// Prepare implements recovery.Stage.
+func (k stored) Prepare(_ context.Context, x *recovery.Exchange) error {
+	if k.shared != nil && x.Session != "" {
+		x.Stored = store.NewSession(k.shared, func() []string {
+			return slices.Concat(breaker.Keys(x), plan.Keys(x.Session), fit.Keys(x.Session))
+		})
+	}
+	return nil
 }
 
 // sharesContent reports whether what was made of conversations may be in a store that others share.
@@ -325,14 +343,14 @@ func (a *App) newVault(within time.Duration) *store.Vault {
 
 // newFitter makes the part that fits requests to context windows. It lives as
 // long as the gateway: sessions' edits are in it.
-func (a *App) newFitter(cfg fit.Config, within time.Duration) *fit.Fitter {
+func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
 	var shared fit.Values // without a server there is nobody to share with
 	if a.sharesContent() {
 		shared = a.shared
 	}
 	return fit.New(cfg, fit.Parts{
 		Meter: a.meter,
-		Store: shared, StoreTime: within, Windows: a.facts,
+		Store: shared, Windows: a.facts,
 		Secret: func(x *recovery.Exchange) []byte { return []byte(x.Secret) },
 		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
 			a.hub.Observe(recovery.Event{Name: recovery.EventTruncated, Time: time.Now(), Request: request, Session: session, Target: t,

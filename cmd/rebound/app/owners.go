@@ -47,13 +47,16 @@ func (o owners) Claim(ctx context.Context, m proxy.Ownership, ids ...string) {
 		return // nobody knows later on
 	}
 	var entries []store.Entry
+	var keys []string
 	for i, id := range ids {
 		if had[i].Owner == "" || had[i].Owner == m.Owner {
+			keys = append(keys, o.key(id))
 			entries = append(entries, store.Entry{Key: o.key(id), Value: value, TTL: ownedFor, Once: had[i].Owner == ""})
 		}
 	}
 	if len(entries) > 0 {
 		_ = o.store.Set(ctx, entries...)
+		o.store.Flush(ctx, keys...)
 	}
 }
 

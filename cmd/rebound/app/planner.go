@@ -16,7 +16,7 @@ func (a *App) newPlanner(cfg *configs.Config) *plan.Planner {
 	a.webhook = admin.NewWebhook(hook(cfg), func(cause string) {
 		a.hub.Observe(recovery.Event{Name: recovery.EventDegraded, Time: time.Now(), Cause: cause})
 	})
-	parts := plan.Parts{StoreTime: cfg.Store.Redis.Timeout, Board: a.mirror, Decisions: a.store, Reader: repair.New(repair.Defaults()),
+	parts := plan.Parts{Board: a.mirror, Decisions: a.store, Reader: repair.New(repair.Defaults()),
 		Rules: func() plan.Rules { return a.notes.Load() }, Observer: priced{a}, Accepted: a.sessions.Accepted,
 		Known:   func(q recovery.Question) (recovery.LearnedPattern, bool) { return a.outcomes.Known(q) },
 		Waiting: a.webhook.Tell}
