@@ -193,3 +193,27 @@ func certificates(t testing.TB, dir string) (ca, cert, key string) {
 	key = write("key.pem", "EC PRIVATE KEY", der)
 	return ca, cert, key
 }
+
+// Replicate starts a replica of a master of a cluster, which takes its place some seconds after that is killed.
+func Replicate(t testing.TB, nodes []*Server, master *Server) *Server {
+	t.Helper()
+	r := StartRedis(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(freePort(t)),
+		"--cluster-node-timeout", "2000", "--cluster-config-file", "nodes.conf", "--repl-diskless-sync-delay", "0")
+	r.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(master.port), master.option("--cluster-port"))
+	id := master.Do("CLUSTER", "MYID")
+	Eventually(t, "the replica knows its master", 60*time.Second, func() bool {
+		_, err := r.Command("CLUSTER", "REPLICATE", id)
+		return err == nil
+	})
+	Eventually(t, "the replica follows", 60*time.Second, func() bool {
+		info, err := r.Command("INFO", "replication")
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+	for _, n := range nodes {
+		Eventually(t, "all know the replica", 60*time.Second, func() bool {
+			info, err := n.Command("CLUSTER", "INFO")
+			return err == nil && strings.Contains(info, "cluster_known_nodes:"+strconv.Itoa(len(nodes)+1))
+		})
+	}
+	return r
+}

@@ -366,19 +366,26 @@ func TestSessionsAdministered(t *testing.T) {
 	}
 }
 
-// tap forwards connections to an address and counts the commands that name a
+// tap forwards connections to an address and counts the round trips that name a
 // key of a session.
 type tap struct {
 	addr  string
 	named atomic.Int64
+	wrote atomic.Int64 // of those, the ones that set a value
 }
 
 func startTap(t *testing.T, to string) *tap {
 	t.Helper()
 	p := &tap{}
 	p.addr = relay(t, to, func(b []byte) { // a command is written at once
-		if bytes.Contains(b, []byte(":ring/")) || bytes.Contains(b, []byte(":fit/")) {
-			p.named.Add(1)
+		for _, key := range []string{":ring/", ":fit/", ":wait/", ":plan/"} {
+			if bytes.Contains(b, []byte(key)) {
+				p.named.Add(1)
+				if bytes.Contains(bytes.ToLower(b), []byte("\r\nset\r\n")) {
+					p.wrote.Add(1)
+				}
+				break
+			}
 		}
 	}, func([]byte) {})
 	return p
