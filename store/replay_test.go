@@ -275,3 +275,25 @@ func TestSharedRepeatsAnything(t *testing.T) {
 		})
 	}
 }
+
+// A value that is set once takes the place of nobody's, however late it is copied; one that follows it does.
+func TestSharedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
+		srv.set(errDown, nil, 0)
+		value(t, s, "k")
+		synctest.Wait()
+		for _, key := range []string{"theirs", "mine", "replaced"} {
+			must(t, s.Set(ctx, store.Entry{Key: key, Value: []byte("mine"), TTL: time.Hour, Once: true}))
+		}
+		set(t, s, "replaced", "mine")
+		set(t, srv.Store, "theirs", "theirs")
+		set(t, srv.Store, "replaced", "theirs")
+		srv.set(nil, nil, 0)
+		time.Sleep(time.Second)
+		for key, want := range map[string]string{"theirs": "theirs", "mine": "mine", "replaced": "mine"} {
+			if got := value(t, srv.Store, key); got != want || value(t, s, key) != want {
+				t.Errorf("%s is %q, here %q, want %q", key, got, value(t, s, key), want)
+			}
+		}
+	})
+}
