@@ -311,54 +311,6 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	}, nil
 }
 
-// stored is the stage that lets the others read what the store has of a session.
-type stored struct{ *App }
-
-// Prepare implements recovery.Stage.
-func (k stored) Prepare(_ context.Context, x *recovery.Exchange) error {
-	if k.shared != nil && x.Session != "" {
-		x.Stored = store.NewSession(k.shared, func() []string {
-			return slices.Concat(breaker.Keys(x), plan.Keys(x.Session), fit.Keys(x.Session))
-		})
-	}
-	return nil
-}
-
-// sharesContent reports whether what was made of conversations may be in a store that others share.
-func (a *App) sharesContent() bool {
-	return a.shared != nil && a.config.Store.Content != configs.ContentOff
-}
-
-// maxVault is the memory that the vault may use, in bytes.
-const maxVault = 32 << 20
-
-// newVault makes what keeps parts of answers for the clients that got them.
-func (a *App) newVault(within time.Duration) *store.Vault {
-	var values store.Values
-	if a.sharesContent() {
-		values = a.shared
-	}
-	return store.NewVault(values, within, maxVault, a.shared == nil)
-}
-
-// newFitter makes the part that fits requests to context windows. It lives as
-// long as the gateway: sessions' edits are in it.
-func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
-	var shared fit.Values // without a server there is nobody to share with
-	if a.sharesContent() {
-		shared = a.shared
-	}
-	return fit.New(cfg, fit.Parts{
-		Meter: a.meter,
-		Store: shared, Windows: a.facts,
-		Secret: func(x *recovery.Exchange) []byte { return []byte(x.Secret) },
-		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
-			a.hub.Observe(recovery.Event{Name: recovery.EventTruncated, Time: time.Now(), Request: request, Session: session, Target: t,
-				Cause: fmt.Sprintf("the upstream read %d tokens of about %d", reported, counted)})
-		},
-	})
-}
-
 // breakers is the configuration of the targets' breakers.
 func breakers(cfg *configs.Config) breaker.Config {
 	c := cfg.Breaker

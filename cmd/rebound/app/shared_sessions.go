@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/plan"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// stored is the stage that lets the others read all that the store has of a session in one round trip.
+type stored struct{ *App }
+
+// Prepare implements recovery.Stage.
+func (k stored) Prepare(_ context.Context, x *recovery.Exchange) error {
+	if k.shared != nil && x.Session != "" {
+		x.Stored = store.NewSession(k.shared, func() []string {
+			return slices.Concat(breaker.Keys(x), plan.Keys(x.Session), fit.Keys(x.Session))
+		})
+	}
+	return nil
+}
+
+// sharesContent reports whether what was made of conversations may be in a store that others share.
+func (a *App) sharesContent() bool {
+	return a.shared != nil && a.config.Store.Content != configs.ContentOff
+}
+
+// maxVault is the memory that the vault may use, in bytes.
+const maxVault = 32 << 20
+
+// newVault makes what keeps parts of answers for the clients that got them.
+func (a *App) newVault(within time.Duration) *store.Vault {
+	var values store.Values
+	if a.sharesContent() {
+		values = a.shared
+	}
+	return store.NewVault(values, within, maxVault, a.shared == nil)
+}
+
+// newFitter makes the part that fits requests to context windows. It lives as
+// long as the gateway: sessions' edits are in it.
+func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
+	var shared fit.Values // without a server there is nobody to share with
+	if a.sharesContent() {
+		shared = a.shared
+	}
+	return fit.New(cfg, fit.Parts{
+		Meter: a.meter,
+		Store: shared, Windows: a.facts,
+		Secret: func(x *recovery.Exchange) []byte { return []byte(x.Secret) },
+		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
+			a.hub.Observe(recovery.Event{Name: recovery.EventTruncated, Time: time.Now(), Request: request, Session: session, Target: t,
+				Cause: fmt.Sprintf("the upstream read %d tokens of about %d", reported, counted)})
+		},
+	})
+}
