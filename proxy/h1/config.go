@@ -7,55 +7,50 @@ import (
 	"time"
 )
 
-// Config is what a [Transport] can be told. The zero value is ready to use.
+// Config configures a [Transport]. The zero value is ready to use.
 type Config struct {
-	// DialTimeout bounds name lookup and TCP connect together. Default 10 s;
-	// negative means no bound but the request's context.
+	// DialTimeout limits name lookup and TCP connect together. Default 10 s; negative means that only
+	// the request's context limits them.
 	DialTimeout time.Duration
-	// TLSHandshakeTimeout bounds the handshake alone. Default 10 s; negative
-	// means no bound but the request's context.
+	// TLSHandshakeTimeout limits the handshake alone. Default 10 s; negative means that only the
+	// request's context limits it.
 	TLSHandshakeTimeout time.Duration
-	// WriteTimeout is what each write of up to 256 KiB may take, so a large body
-	// may take as long as it makes progress. Default 30 s; negative means no bound.
+	// WriteTimeout limits each write of up to 256 KiB, so a large body may take any time as long as it
+	// makes progress. Default 30 s; negative means no limit.
 	WriteTimeout time.Duration
-	// IdleTimeout is how long an unused connection is kept. Default 90 s;
-	// negative means for ever.
+	// IdleTimeout is how long an unused connection is kept. Default 90 s; negative means no limit.
 	IdleTimeout time.Duration
-	// MaxIdlePerHost bounds the unused connections to one scheme, host and
-	// port. It should exceed the usual number of parallel requests: beyond it
-	// each request pays for a connection of its own. Default 4096; negative
-	// means that no connection is used twice.
+	// MaxIdlePerHost limits the unused connections to one scheme, host and port. It should exceed the
+	// usual number of parallel requests: each request beyond it pays for a new connection. Default
+	// 4096; negative means that connections are not reused.
 	MaxIdlePerHost int
-	// MaxHeaderBytes bounds status line and headers of one response, with all
-	// informational responses before it. Default 256 KiB.
+	// MaxHeaderBytes limits the status line and headers of one response, including all informational
+	// responses before it, in bytes. Default 256 KiB.
 	MaxHeaderBytes int
 	// TLS is used for https. It is cloned; ServerName is the URL's host unless
 	// set, NextProtos is replaced, and a session cache is added if there is none.
 	TLS *tls.Config
-	// DialContext replaces [NewDialer], mostly for tests. A connection that
-	// is no syscall.Conn cannot be checked before it is used again.
+	// DialContext replaces [NewDialer], mostly for tests. A connection that does not implement
+	// syscall.Conn cannot be checked before it is reused.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 const (
-	// inlineBody is the largest body that the calling goroutine writes itself.
-	// With the socket buffers of both sides it fits on its way even if the
-	// server does not read it.
+	// inlineBody is the largest body that the calling goroutine writes itself, in bytes. It fits into
+	// the socket buffers of both sides even if the server does not read it.
 	inlineBody = 64 << 10
-	// writePiece is the largest single write, the unit of WriteTimeout.
+	// writePiece is the largest single write, in bytes, to which WriteTimeout applies.
 	writePiece = 256 << 10
-	// staleWindow is how long after writing the loss of a connection that was
-	// used before is taken for one that had happened earlier.
+	// staleWindow is how long after a write on a reused connection its loss counts as an earlier loss.
 	staleWindow = 2 * time.Second
-	// uploadGrace is how long a complete response waits for the end of its own
-	// request, whose last bytes the server must have read already.
+	// uploadGrace is how long a complete response waits for the last write of its request to return.
 	uploadGrace = 50 * time.Millisecond
-	// lastWords is how long to wait for a response when the request could not
-	// be written, because the server answered and closed.
+	// lastWords is how long to wait for a response after the request could not be written: the server
+	// may have answered and closed.
 	lastWords = 250 * time.Millisecond
 )
 
-// withDefaults fills in what was left zero.
+// withDefaults replaces zero fields by their defaults.
 func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		v   *time.Duration
@@ -86,7 +81,7 @@ func (c Config) withDefaults() Config {
 		c.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	}
 	if c.DialContext == nil {
-		c.DialContext = NewDialer(0).DialContext // bounded by its context
+		c.DialContext = NewDialer(0).DialContext // limited by its context
 	}
 	return c
 }

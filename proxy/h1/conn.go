@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// hostKey names what connections are interchangeable for. The host is spelt as
-// in the URL: a second spelling costs a second pool, nothing else.
+// hostKey identifies interchangeable connections. The host is spelt as in the URL; another spelling
+// only costs another pool.
 type hostKey struct {
 	tls  bool
 	host string
 }
 
-// addr is where to connect to.
+// addr returns the host:port to connect to.
 func (k hostKey) addr() string {
 	u := url.URL{Host: k.host}
 	port := u.Port()
@@ -33,20 +33,20 @@ func (k hostKey) addr() string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// conn is one connection. Either an exchange owns it or the pool.
+// conn is one connection, owned by an exchange or by the pool.
 type conn struct {
-	nc      net.Conn // what is read and written
-	tcp     net.Conn // the same, or below TLS
+	nc      net.Conn // the connection to read and write
+	tcp     net.Conn // the same, or the connection below TLS
 	key     hostKey
-	timeout time.Duration // of a write; not positive: none
-	head    int           // how many bytes may be read of a head; negative: this is no head
-	err     error         // the first of a read: it explains more than what a parser makes of it
+	timeout time.Duration // of one write; not positive: no limit
+	head    int           // remaining bytes of a head; negative: not reading a head
+	err     error         // the first read error, which is more specific than the parser's error
 
-	reused    time.Time // when it was taken out of the pool; zero while it is new
+	reused    time.Time // when it was taken out of the pool; zero for a new connection
 	idleSince time.Time
 }
 
-// dial connects and shakes hands. Errors are *DialError.
+// dial connects and, for https, does the TLS handshake. Errors are *DialError.
 func (t *Transport) dial(ctx context.Context, key hostKey) (*conn, error) {
 	addr := key.addr()
 	if err := ctxErr(ctx); err != nil {
@@ -84,8 +84,8 @@ func (t *Transport) dial(ctx context.Context, key hostKey) (*conn, error) {
 	return c, nil
 }
 
-// bounded runs one step of dialling. Its error is the context's cause if that
-// has ended, and os.ErrDeadlineExceeded if the step took too long.
+// bounded runs one step of dialling with a time limit. Its error is the cause of ctx if that has
+// ended, or wraps os.ErrDeadlineExceeded if the step took too long.
 func bounded(ctx context.Context, limit time.Duration, what string, step func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	sctx := ctx
 	if limit > 0 {
@@ -106,7 +106,7 @@ func bounded(ctx context.Context, limit time.Duration, what string, step func(co
 	return nil, err
 }
 
-// Read implements io.Reader. It bounds the bytes of a head.
+// Read implements io.Reader. It limits the bytes of a head.
 func (c *conn) Read(p []byte) (n int, err error) {
 	switch {
 	case c.head < 0:
@@ -123,15 +123,15 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// explain is why a parser of what was read has failed.
+// explain returns the reason of a parser's error: the read error, if there was one.
 func (c *conn) explain(err error) error {
 	if c.err != nil {
 		return unexpected(c.err)
 	}
-	return fmt.Errorf("%.200s", err) // it quotes what it does not like
+	return fmt.Errorf("%.200s", err) // net/http quotes the invalid input
 }
 
-// write writes all of these with one time-out.
+// write writes all pieces with one time limit.
 func (c *conn) write(pieces ...[]byte) error {
 	if c.timeout > 0 {
 		if err := c.nc.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
@@ -143,23 +143,23 @@ func (c *conn) write(pieces ...[]byte) error {
 	return err
 }
 
-// written ends the writing of a request: TLS may have to write while it reads, at any time.
+// written must be called after the request is written. It removes the write deadline, because TLS may
+// have to write during reads.
 func (c *conn) written() {
 	if c.nc != c.tcp && c.timeout > 0 {
 		_ = c.nc.SetWriteDeadline(time.Time{})
 	}
 }
 
-// abort ends whatever goes on with the connection, at once. It may be called
-// at any time by any goroutine as long as an exchange owns the connection.
+// abort closes the connection at once and ends all reads and writes. Any goroutine may call it while
+// an exchange owns the connection.
 func (c *conn) abort() { _ = c.tcp.Close() }
 
-// retire closes an idle connection with TLS's farewell, so that the server
-// knows it was no accident.
+// retire closes an idle connection properly, for TLS with a close notification.
 func (c *conn) retire() { _ = c.nc.Close() }
 
-// talks reports whether the peer of an idle connection that is not quiet says
-// something, rather than good-bye. A 408 is a good-bye, as HAProxy says it.
+// talks reports whether the peer of an idle connection has sent unexpected data, as opposed to closing
+// it. A 408 counts as closing: HAProxy sends it first.
 func (c *conn) talks() bool {
 	const goodbye = "HTTP/1.1 408"
 	b := make([]byte, len(goodbye))

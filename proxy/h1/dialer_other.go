@@ -4,5 +4,5 @@ package h1
 
 import "time"
 
-// limitUnacked does nothing: the system keeps its own bound.
+// limitUnacked does nothing: the system keeps its own limit.
 func limitUnacked(uintptr, time.Duration) {}

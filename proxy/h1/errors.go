@@ -19,8 +19,8 @@ func (e *RequestError) Error() string { return "invalid request: " + e.Err.Error
 // Unwrap returns the cause.
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// DialError means that there is no connection: lookup, connect or handshake
-// failed, or the request's context ended meanwhile. Nothing was sent.
+// DialError means that there is no connection: lookup, connect or handshake failed, or the request's
+// context ended during them. Nothing was sent.
 type DialError struct {
 	Addr string // host:port
 	Err  error
@@ -31,9 +31,8 @@ func (e *DialError) Error() string { return "connecting to " + e.Addr + ": " + e
 // Unwrap returns the cause.
 func (e *DialError) Unwrap() error { return e.Err }
 
-// BeforeResponseError means that the request was sent, in part at least, and
-// the connection failed before the first byte of a response. The server may
-// have acted on it.
+// BeforeResponseError means that the request was sent, at least in part, and the connection failed
+// before the first byte of a response. The server may have processed it.
 type BeforeResponseError struct{ Err error }
 
 func (e *BeforeResponseError) Error() string { return "waiting for a response: " + e.Err.Error() }
@@ -41,8 +40,8 @@ func (e *BeforeResponseError) Error() string { return "waiting for a response: "
 // Unwrap returns the cause.
 func (e *BeforeResponseError) Unwrap() error { return e.Err }
 
-// RequestBodyError means that the request's own body could not be read, or was
-// not as long as announced. It says nothing about the server.
+// RequestBodyError means that the request's own body could not be read, or did not have the announced
+// length. The server is not at fault.
 type RequestBodyError struct{ Err error }
 
 func (e *RequestBodyError) Error() string { return "reading the request's body: " + e.Err.Error() }
@@ -50,8 +49,8 @@ func (e *RequestBodyError) Error() string { return "reading the request's body: 
 // Unwrap returns the cause.
 func (e *RequestBodyError) Unwrap() error { return e.Err }
 
-// HeaderError means that a response had begun and its head was cut short,
-// malformed or too large ([ErrHeaderTooLarge]).
+// HeaderError means that a response's head was cut short, malformed or too large
+// ([ErrHeaderTooLarge]).
 type HeaderError struct{ Err error }
 
 func (e *HeaderError) Error() string { return "reading the response's header: " + e.Err.Error() }
@@ -68,8 +67,8 @@ func (e *BodyError) Error() string { return "reading the response's body: " + e.
 // Unwrap returns the cause.
 func (e *BodyError) Unwrap() error { return e.Err }
 
-// ctxErr is why the context has ended, or nil. A deadline that has passed
-// counts although the context's own timer may be late.
+// ctxErr returns why the context has ended, or nil. A deadline that has passed counts even if the
+// context's own timer is late.
 func ctxErr(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -80,8 +79,8 @@ func ctxErr(ctx context.Context) error {
 	return nil
 }
 
-// unexpected turns the end of input in the middle of something into an error
-// that no reader takes for the end of a body.
+// unexpected turns io.EOF within a message into io.ErrUnexpectedEOF, so that no reader takes it for
+// the end of a body.
 func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -89,8 +88,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// peerClosed reports whether an error is what a connection yields that its
-// peer has closed.
+// peerClosed reports whether an error means that the peer has closed the connection.
 func peerClosed(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNABORTED)

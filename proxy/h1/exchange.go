@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// exchange is one request and its response on one connection, which it owns
-// until finish. It is also the response's body.
+// exchange is one request and its response on one connection, which it owns until finish. It is also
+// the response's body.
 type exchange struct {
 	t    *Transport
 	req  *http.Request
-	stop func() bool // ends the watch on the request's context
+	stop func() bool // stops watching the request's context
 	up   upload
-	keep bool      // the connection may be used again, as far as the heads go
-	sent time.Time // on a connection that was used before
+	keep bool      // the heads allow the connection to be reused
+	sent time.Time // when the connection was taken from the pool; zero for a new one
 
 	own sync.Mutex
-	c   *conn // nil after finish; written with mu and own, so that either is enough to read it
+	c   *conn // nil after finish; written with mu and own held, so either suffices for reading
 
-	mu     sync.Mutex // held by whoever reads the body
+	mu     sync.Mutex // held while the body is read
 	in     *bufio.Reader
-	body   io.ReadCloser // as net/http frames it
+	body   io.ReadCloser // as net/http decodes it
 	closed atomic.Bool
-	err    error // what Read returns from now on
+	err    error // the result of further reads
 }
 
-// newExchange begins a request with this body on a connection.
+// newExchange prepares a request with body on a connection.
 func (t *Transport) newExchange(c *conn, req *http.Request, body io.ReadCloser) *exchange {
 	c.err = nil
 	x := &exchange{t: t, c: c, req: req, stop: context.AfterFunc(req.Context(), c.abort)}
@@ -69,10 +69,10 @@ func (x *exchange) run(head []byte) (*http.Response, error) {
 	return resp, nil
 }
 
-// readHead reads heads until one is of a final response. All of them share one limit.
+// readHead reads heads up to that of the final response. All of them share one limit.
 func (x *exchange) readHead() (*http.Response, error) {
 	x.c.head = x.t.cfg.MaxHeaderBytes
-	const alert = 0x15 // the first byte of what a TLS server says to plain HTTP
+	const alert = 0x15 // the first byte of a TLS server's answer to plain HTTP
 	if b, err := x.in.Peek(1); err != nil {
 		return nil, &BeforeResponseError{unexpected(err)}
 	} else if b[0] == alert {
@@ -98,8 +98,8 @@ func (x *exchange) readHead() (*http.Response, error) {
 	}
 }
 
-// peekHead waits for a head as http.ReadResponse does and returns its bytes, which are
-// valid until the body is read; nil for a head that ends early or is larger than the buffer.
+// peekHead waits for a head as http.ReadResponse does and returns its bytes, which are valid until the
+// body is read. It returns nil for a head that ends early or exceeds the buffer.
 func (x *exchange) peekHead() []byte {
 	for n := 1; n <= x.in.Size(); n = x.in.Buffered() + 1 {
 		if _, err := x.in.Peek(n); err != nil {
@@ -116,9 +116,8 @@ func (x *exchange) peekHead() []byte {
 	return nil
 }
 
-// restoreConnection puts the Connection field back, which http.ReadResponse removes
-// where it has "close": it may name other fields that end at this hop (RFC 9110,
-// section 7.6.1).
+// restoreConnection restores the Connection header, which http.ReadResponse removes if it contains
+// "close": it may name further hop-by-hop headers (RFC 9110, section 7.6.1).
 func restoreConnection(h http.Header, head []byte) {
 	for line := range bytes.Lines(head) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
@@ -128,8 +127,8 @@ func restoreConnection(h http.Header, head []byte) {
 	}
 }
 
-// explain chooses what to tell of a failure: why the request was ended by its
-// owner, or else why it could not be sent, or else why no response came.
+// explain selects the error to return: why the caller ended the request, or else why it could not be
+// sent, or else why no response came.
 func (x *exchange) explain(err, unsent error) error {
 	if cause := ctxErr(x.req.Context()); cause != nil {
 		return cause
@@ -146,10 +145,9 @@ func (x *exchange) explain(err, unsent error) error {
 	return err
 }
 
-// stale reports whether a failed request may be made again because its
-// connection had been closed by the peer before it was used, or the peer had died
-// without a word. A POST that was written whole may have arrived where the connection
-// was closed: whether it is paid for twice is not decided here.
+// stale reports whether a failed request may be sent again, because the peer had closed its connection
+// before it was used, or had died silently. It does not send a completely written POST again after a
+// close, because the server may have processed and billed it.
 func (x *exchange) stale(err error) bool {
 	var before *BeforeResponseError
 	if !errors.As(err, &before) || !inMemory(x.req) || ctxErr(x.req.Context()) != nil {
@@ -159,13 +157,13 @@ func (x *exchange) stale(err error) bool {
 	return closed || x.unheard(before.Err)
 }
 
-// unheard reports whether the peer has acknowledged nothing of the request's end: the connection
-// timed out sooner than a peer is probed that has acknowledged all.
+// unheard reports whether the peer has not acknowledged the request: the connection timed out before
+// keep-alive probes could begin, which need everything acknowledged.
 func (x *exchange) unheard(err error) bool {
 	return errors.Is(err, syscall.ETIMEDOUT) && time.Since(x.sent) < probeIdle
 }
 
-// idempotent methods may be repeated (RFC 9110, section 9.2.2).
+// idempotent reports whether a method may be repeated (RFC 9110, section 9.2.2).
 func idempotent(method string) bool {
 	switch method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
@@ -174,9 +172,8 @@ func idempotent(method string) bool {
 	return false
 }
 
-// finish ends the exchange's use of its connection, which goes back to the
-// pool if everything that was sent either way is complete. x.mu is held or x
-// is not shared yet.
+// finish releases the connection. It goes back to the pool if request and response are complete. x.mu
+// is held or x is not shared yet.
 func (x *exchange) finish(complete bool) {
 	x.own.Lock()
 	c := x.c
@@ -186,11 +183,11 @@ func (x *exchange) finish(complete bool) {
 		return
 	}
 	if complete && x.in.Buffered() > 0 {
-		x.t.pool.distrust(c.key) // it says more than it was asked for
+		x.t.pool.distrust(c.key) // the server sent more than the response
 		complete = false
 	}
 	keep := complete && x.keep && x.up.complete()
-	// From here on nobody else closes the connection, or it is not kept.
+	// After this only finish may close the connection, or it is not kept.
 	if !x.stop() {
 		keep = false
 	}
@@ -207,7 +204,7 @@ func (x *exchange) finish(complete bool) {
 // body is the exchange as a response's body.
 type body exchange
 
-// Read implements io.Reader. See the package's comment for what its end means.
+// Read implements io.Reader. The package comment describes its errors.
 func (b *body) Read(p []byte) (int, error) {
 	x := (*exchange)(b)
 	x.mu.Lock()
@@ -227,7 +224,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, x.err
 }
 
-// ended turns the error that ended a body into what Read tells.
+// ended turns the error that ended a body into the error of Read.
 func (x *exchange) ended(err error) error {
 	if err == io.EOF {
 		return io.EOF
@@ -244,8 +241,7 @@ func (x *exchange) ended(err error) error {
 	return &BodyError{x.c.explain(err)}
 }
 
-// Close implements io.Closer. It may be called while Read waits, which then
-// returns an error.
+// Close implements io.Closer. It may be called during Read, which then returns an error.
 func (b *body) Close() error {
 	x := (*exchange)(b)
 	if !x.closed.CompareAndSwap(false, true) {
@@ -267,9 +263,9 @@ func (b *body) Close() error {
 	return nil
 }
 
-// rest reports whether the rest of the body is in the buffer, and drops it.
+// rest reports whether the rest of the body is buffered, and drops it.
 func (x *exchange) rest() bool {
-	_ = x.c.nc.SetReadDeadline(time.Unix(1, 0)) // no read of the connection
+	_ = x.c.nc.SetReadDeadline(time.Unix(1, 0)) // prevents reads from the connection
 	_, err := io.Copy(io.Discard, io.LimitReader(x.body, int64(x.in.Buffered())))
 	if err == nil {
 		_, err = x.body.Read(make([]byte, 1))

@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// pool keeps idle connections, the one used last on top: it is the least
-// likely to have been closed by the server, and what load does not need ages
-// at the bottom. One timer, which runs only while there is something to age,
-// serves all of them.
+// pool keeps idle connections, the most recently used on top: it is the least likely to have been
+// closed by the server, and connections that the load does not need age at the bottom. One timer
+// serves all of them; it runs only while there are any.
 type pool struct {
-	timeout time.Duration // not positive: for ever
+	timeout time.Duration // not positive: no limit
 	perHost int
 
 	mu      sync.Mutex
 	idle    map[hostKey][]*conn // oldest first
-	timer   *time.Timer         // calls reap; made with the first connection
-	armed   bool                // timer is running
-	closing bool                // CloseIdleConnections was called and no request has come since
-	noisy   map[hostKey]bool    // hosts that said what nobody had asked for
+	timer   *time.Timer         // calls reap; created with the first connection
+	armed   bool                // the timer is running
+	closing bool                // CloseIdleConnections was called and no request has followed
+	noisy   map[hostKey]bool    // hosts that have sent unexpected bytes
 }
 
-// get returns the connection that became idle last, or nil. The caller owns
-// it, and must look whether it is alive.
+// get returns the connection that became idle last, or nil. The caller owns it and must check whether
+// it is alive.
 func (p *pool) get(key hostKey) *conn {
 	p.mu.Lock()
 	p.closing = false
@@ -39,7 +38,7 @@ func (p *pool) get(key hostKey) *conn {
 	return c
 }
 
-// put takes a connection over, and closes it if there is no room.
+// put adds an idle connection, or closes it if there is no room.
 func (p *pool) put(c *conn) {
 	c.idleSince = time.Now()
 	p.mu.Lock()
@@ -59,7 +58,7 @@ func (p *pool) put(c *conn) {
 	p.mu.Unlock()
 }
 
-// distrust sees to it that no connection to a host is used twice any more.
+// distrust prevents the reuse of connections to a host from now on.
 func (p *pool) distrust(key hostKey) {
 	p.mu.Lock()
 	if p.noisy == nil {
@@ -77,11 +76,11 @@ func (p *pool) drop(key hostKey) {
 	delete(p.idle, key)
 	p.mu.Unlock()
 	for _, c := range idle {
-		c.abort() // nobody reads a farewell
+		c.abort() // the peer reads no TLS close notification
 	}
 }
 
-// arm sets the one timer. p.mu is held.
+// arm starts the timer. p.mu is held.
 func (p *pool) arm(d time.Duration) {
 	p.armed = true
 	if p.timer == nil {
@@ -91,7 +90,7 @@ func (p *pool) arm(d time.Duration) {
 	p.timer.Reset(d)
 }
 
-// reap closes what has been idle for too long and sets the timer to the next.
+// reap closes connections that were idle for too long and starts the timer for the next.
 func (p *pool) reap() {
 	now := time.Now()
 	var old []*conn
@@ -118,7 +117,7 @@ func (p *pool) reap() {
 	}
 	p.armed = false
 	if next >= 0 {
-		p.arm(max(next, p.timeout/16)) // not once for each connection
+		p.arm(max(next, p.timeout/16)) // not once per connection
 	}
 	p.mu.Unlock()
 	for _, c := range old {
@@ -126,8 +125,7 @@ func (p *pool) reap() {
 	}
 }
 
-// closeAll closes all that are idle, and those that become idle before the
-// next request.
+// closeAll closes all idle connections, and those that become idle before the next request.
 func (p *pool) closeAll() {
 	p.mu.Lock()
 	idle := p.idle

@@ -2,6 +2,6 @@
 
 package h1
 
-// quiet reports that there is nothing to read from an idle connection. Here
-// there is no way to look, so it is assumed.
+// quiet reports whether an idle connection has nothing to read. It returns true, because this system
+// offers no check.
 func (c *conn) quiet() bool { return true }

@@ -4,8 +4,8 @@ package h1
 
 import "syscall"
 
-// quiet reports that there is nothing to read from an idle connection, not even
-// its end. Without a way to look, it is assumed.
+// quiet reports whether an idle connection has nothing to read, not even its end. It returns true if
+// the connection cannot be checked.
 func (c *conn) quiet() bool {
 	sc, ok := c.tcp.(syscall.Conn)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// writeHead returns the head of a request. It checks everything that it writes:
-// no byte of the caller's can begin another header or request.
+// writeHead returns the head of a request. It validates everything that it writes, so that no input
+// can begin another header or request.
 func writeHead(req *http.Request) ([]byte, error) {
 	method := req.Method
 	if method == "" {
@@ -31,7 +31,7 @@ func writeHead(req *http.Request) ([]byte, error) {
 	if host == "" {
 		host = req.URL.Host
 	}
-	if zone := strings.IndexByte(host, '%'); zone >= 0 { // nobody's business but ours (RFC 6874, section 4)
+	if zone := strings.IndexByte(host, '%'); zone >= 0 { // a zone has a meaning only on this machine (RFC 6874, section 4)
 		if end := strings.IndexByte(host[zone:], ']'); end >= 0 {
 			host = host[:zone] + host[zone+end:]
 		}
@@ -45,12 +45,12 @@ func writeHead(req *http.Request) ([]byte, error) {
 			return nil, fmt.Errorf("header name %.40q", name)
 		}
 		switch http.CanonicalHeaderKey(name) {
-		case "Host", "Content-Length", "Transfer-Encoding", "Trailer", "Connection": // ours to say
+		case "Host", "Content-Length", "Transfer-Encoding", "Trailer", "Connection": // set here
 			continue
 		}
 		for _, v := range values {
 			if !validValue(v) {
-				return nil, fmt.Errorf("control byte in the value of header %.40q", name) // the value may be a credential
+				return nil, fmt.Errorf("control byte in the value of header %.40q", name) // without the value, which may be a credential
 			}
 			b = append(append(b, name...), ": "...)
 			b = append(append(b, strings.Trim(v, " \t")...), "\r\n"...)
@@ -68,21 +68,21 @@ func writeHead(req *http.Request) ([]byte, error) {
 	return append(b, "\r\n"...), nil
 }
 
-// bodyLength is the length of a request's body, -1 if it is unknown.
+// bodyLength returns the length of a request's body, or -1 if it is unknown.
 func bodyLength(req *http.Request) int64 {
 	switch {
 	case req.Body == nil || req.Body == http.NoBody:
 		return 0
-	case req.ContentLength == 0: // net/http's way to say that it is unknown
+	case req.ContentLength == 0: // in net/http this means unknown
 		return -1
 	}
 	return req.ContentLength
 }
 
-// inMemory reports whether a request's body can be had again, without a wait.
+// inMemory reports whether a request's body can be read again without waiting.
 func inMemory(req *http.Request) bool { return req.GetBody != nil || bodyLength(req) == 0 }
 
-// hostOf checks the parts of a request that choose the connection.
+// hostOf validates the parts of a request that select the connection.
 func hostOf(req *http.Request) (hostKey, error) {
 	if req.URL == nil {
 		return hostKey{}, errors.New("no URL")
@@ -107,7 +107,7 @@ func validToken(s string) bool {
 	return s != ""
 }
 
-// validValue reports whether a header's value is free of control bytes but tabs.
+// validValue reports whether a header's value has no control bytes except tabs.
 func validValue(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -117,8 +117,8 @@ func validValue(s string) bool {
 	return true
 }
 
-// validHost accepts names (international ones as punycode), addresses and
-// ports, and nothing that could end a line or an authority.
+// validHost accepts names (international ones as punycode), addresses and ports, and no byte that
+// could end a line or an authority.
 func validHost(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; !letter(c) && !digit(c) && strings.IndexByte(".-_~:[]%", c) < 0 {

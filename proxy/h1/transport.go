@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Transport makes requests. It is safe for concurrent use; make it with [New].
+// Transport sends requests. It is safe for concurrent use; create it with [New].
 type Transport struct {
 	cfg     Config
 	pool    pool
@@ -18,7 +18,7 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// New returns a Transport. It starts nothing and opens no connection.
+// New returns a Transport. It starts no goroutine and opens no connection.
 func New(cfg Config) *Transport {
 	cfg = cfg.withDefaults()
 	return &Transport{
@@ -28,17 +28,16 @@ func New(cfg Config) *Transport {
 	}
 }
 
-// CloseIdleConnections closes the connections that no request uses. Those in
-// use are closed at their end, unless another request comes first.
+// CloseIdleConnections closes idle connections. Connections in use are closed when they become idle,
+// unless another request comes first.
 func (t *Transport) CloseIdleConnections() { t.pool.closeAll() }
 
-// IdleConns returns how many connections no request uses.
+// IdleConns returns the number of idle connections.
 func (t *Transport) IdleConns() int { return t.pool.count() }
 
-// RoundTrip implements [http.RoundTripper]. It uses of the request: Method,
-// URL, Host, Header, Body, ContentLength, GetBody, Close and the context, which
-// also bounds the reading of the response's body. It changes none of them, and
-// closes the body in any case.
+// RoundTrip implements [http.RoundTripper]. Of the request it uses Method, URL, Host, Header, Body,
+// ContentLength, GetBody, Close and the context, which also limits reading the response's body. It
+// changes none of them, and always closes the body.
 //
 // Errors are *RequestError, *DialError, *BeforeResponseError, *HeaderError or
 // *RequestBodyError; reading the body gives *BodyError. If the context ended
@@ -61,7 +60,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		if x.unheard(err) {
-			t.pool.drop(key) // what else is kept leads to the same machine
+			t.pool.drop(key) // the other idle connections lead to the same machine
 		}
 		body := io.ReadCloser(nil)
 		if req.GetBody != nil {
@@ -75,7 +74,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.fresh(key, req, req.Body, head)
 }
 
-// fresh makes a request on a new connection.
+// fresh sends a request on a new connection.
 func (t *Transport) fresh(key hostKey, req *http.Request, body io.ReadCloser, head []byte) (*http.Response, error) {
 	c, err := t.dial(req.Context(), key)
 	if err != nil {
@@ -85,7 +84,7 @@ func (t *Transport) fresh(key hostKey, req *http.Request, body io.ReadCloser, he
 	return t.newExchange(c, req, body).run(head)
 }
 
-// idle returns a connection that was used before and whose peer is quiet, or nil.
+// idle returns an idle connection whose peer is quiet, or nil.
 func (t *Transport) idle(key hostKey) *conn {
 	for {
 		c := t.pool.get(key)

@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// upload sends a request. A small one is sent at once; a body that is large or not
-// in memory by a goroutine of its own, since the server may answer, or fall silent,
-// before all of it is sent.
+// upload sends a request. It sends a small one at once. It sends a body that is large or not in memory
+// in a separate goroutine, because the server may answer, or stop reading, before all of it is sent.
 type upload struct {
 	c      *conn
 	body   io.ReadCloser // nil without one
 	length int64         // -1: chunked
 	memory bool
-	done   chan struct{} // closed when neither body nor connection is touched any more; nil if all was done at once
+	done   chan struct{} // closed when neither body nor connection is used any more; nil if all was sent at once
 
 	closing sync.Once // of the body
 
 	mu      sync.Mutex
-	err     error // why not all was sent; final once done is closed
-	replied bool  // a response's head was read
+	err     error // why the request was not sent completely; final once done is closed
+	replied bool  // a response head was read
 }
 
-// start sends the request, or begins to.
+// start sends the request, or starts sending it.
 func (u *upload) start(head []byte) {
 	if u.body == nil || u.memory && 0 <= u.length && u.length <= inlineBody {
 		u.run(head)
@@ -51,7 +50,7 @@ func (u *upload) run(head []byte) {
 	u.err = err
 	if errors.As(err, new(*RequestBodyError)) {
 		u.c.abort()
-	} else if !u.replied { // if the server cannot be written to, it may have said why
+	} else if !u.replied { // if writing failed, the server may have sent a response with the reason
 		_ = u.c.nc.SetReadDeadline(time.Now().Add(lastWords))
 	}
 }
@@ -62,8 +61,8 @@ func (u *upload) closeBody() {
 	}
 }
 
-// answered tells that the response's head was read: a failure of the upload
-// must not disturb the body.
+// answered records that the response head was read, so that a failure of the upload does not end the
+// reading of the body.
 func (u *upload) answered() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,15 +72,15 @@ func (u *upload) answered() {
 	}
 }
 
-// failure is why not all was sent, if that is known by now.
+// failure returns why the request was not sent completely, as far as is known.
 func (u *upload) failure() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.err
 }
 
-// complete reports whether all was sent, and grants the last write a moment
-// to return: the server has read it if it has answered.
+// complete reports whether the request was sent completely. It waits briefly for the last write to
+// return: a server that has answered has read it.
 func (u *upload) complete() bool {
 	if u.done != nil {
 		select {
@@ -93,9 +92,8 @@ func (u *upload) complete() bool {
 	return u.failure() == nil
 }
 
-// abandon returns when a body in memory is not touched any more; its
-// connection must be closed. Other bodies are closed, which may have to wait
-// for whoever reads them.
+// abandon waits until a body in memory is no longer used; the connection must be closed. It closes
+// other bodies in the background, because that may have to wait for a reader.
 func (u *upload) abandon() {
 	switch {
 	case u.done == nil:
@@ -106,16 +104,16 @@ func (u *upload) abandon() {
 	}
 }
 
-// bodyWriter writes a body to a connection, with its framing.
+// bodyWriter writes a body with its framing to a connection.
 type bodyWriter struct {
 	c    *conn
-	head []byte // of the request, until it is written
-	left int64  // of the body; negative: chunked
+	head []byte // of the request, until it was written
+	left int64  // remaining bytes of the body; negative: chunked
 	err  error
 }
 
-// send writes the head and all of the body, which may be nil. The head waits only
-// for a body that is there.
+// send writes the head and the whole body, which may be nil. Only a body in memory is written together
+// with the head.
 func (w *bodyWriter) send(body io.Reader, memory bool) error {
 	if !memory || body == nil {
 		if err := w.flush(); err != nil || body == nil {
@@ -146,7 +144,7 @@ func (w *bodyWriter) flush() error {
 	return w.c.write(head)
 }
 
-// Write implements io.Writer. The request's head goes out with the first bytes.
+// Write implements io.Writer. It sends the request's head with the first bytes.
 func (w *bodyWriter) Write(p []byte) (n int, err error) {
 	for w.err == nil && n < len(p) {
 		piece := p[n:min(len(p), n+writePiece)]
