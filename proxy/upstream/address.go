@@ -13,12 +13,12 @@ import (
 // out of the upstream's base URL. Nothing was sent.
 var ErrPath = errors.New("the path could lead out of the upstream's URL")
 
-// modelMark stands for the model in parsed URLs, where braces would be escaped.
+// modelMark stands for the model in parsed URLs, because braces would be escaped there.
 const modelMark = "rebound-model-mark"
 
 func (c Config) hasModel() bool { return strings.Contains(c.URL, "{model}") }
 
-// url is where a request goes.
+// url returns the URL of a request.
 func (u *Upstream) url(r Request) (*url.URL, error) {
 	escaped := u.base.EscapedPath()
 	if u.cfg.hasModel() {
@@ -40,19 +40,18 @@ func (u *Upstream) url(r Request) (*url.URL, error) {
 	return &to, nil
 }
 
-// escapeModel makes a model part of a path. Its slashes stay: some servers have
-// the owner and the model as two segments.
+// escapeModel escapes a model for a path. It keeps slashes: some servers have owner and model as two
+// segments.
 func escapeModel(model string) string {
 	return strings.ReplaceAll(url.PathEscape(model), "%2F", "/")
 }
 
-// maxEscapes is how often a path may be escaped.
+// maxEscapes limits how often a path may be escaped.
 const maxEscapes = 4
 
-// SafePath reports whether an escaped path leads nowhere but where it says: it
-// begins with a slash, has no segment that means this folder or the one above,
-// also not for servers that unescape more than once, take a backslash for a
-// slash or cut parameters off, and its text is UTF-8 without control characters.
+// SafePath reports whether an escaped path cannot lead elsewhere: it begins with a slash, has no . or
+// .. segment, even for servers that unescape several times, treat a backslash as a slash or remove
+// parameters, and is UTF-8 without control characters.
 func SafePath(escaped string) bool {
 	if !strings.HasPrefix(escaped, "/") {
 		return false
@@ -68,7 +67,7 @@ func SafePath(escaped string) bool {
 		}
 		plain, err := url.PathUnescape(escaped)
 		if err != nil {
-			return n > 0 // later on it is a percent sign that means itself
+			return n > 0 // after the first pass it may be a literal percent sign
 		}
 		if plain == escaped {
 			return true
@@ -78,12 +77,12 @@ func SafePath(escaped string) bool {
 	return false
 }
 
-// harmlessQueries are the parameters that may go to a host that the client did
-// not choose: versions, and what pages through lists.
+// harmlessQueries are the query parameters that may go to a host that the client did not choose: API
+// versions, paging, and other options of known paths.
 var harmlessQueries = []string{"after", "api-version", "before", "include", "include[]", "limit", "order", "purpose", "starting_after", "stream"}
 
-// query is the client's, as far as it is for this upstream, with the
-// upstream's parameters, which win.
+// query returns the client's query, as far as it may go to this upstream, with the upstream's
+// configured parameters, which take precedence.
 func (u *Upstream) query(r Request) string {
 	narrow := r.Narrow || !u.cfg.Passthrough
 	if len(u.cfg.Query) == 0 && (r.Query == "" || !narrow) {

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// commandTime bounds one run of a command.
+	// commandTime limits one run of a command.
 	commandTime = 30 * time.Second
-	// commandAgain is the shortest time between two runs of a command that fails.
+	// commandAgain is the shortest interval between runs of a failing command.
 	commandAgain = time.Second
-	// maxOutput limits what is read of a command, in bytes.
+	// maxOutput limits how much of a command's output is read, in bytes.
 	maxOutput = 64 << 10
-	// renewAt is the share of a key's lifetime after which it is asked for again, beside the requests.
+	// renewAt is the fraction of a key's lifetime after which it is renewed in the background.
 	renewAt = 0.8
 )
 
-// CredentialError tells that a key's command gave no key.
+// CredentialError means that a key's command printed no valid key.
 type CredentialError struct {
 	Key string // its label
 	Err error
@@ -34,26 +34,27 @@ func (e *CredentialError) Error() string {
 	return fmt.Sprintf("the command of the key %s gave no key: %v", e.Key, e.Err)
 }
 
-// Unwrap returns what was wrong with the command.
+// Unwrap returns the command's error.
 func (e *CredentialError) Unwrap() error { return e.Err }
 
-// command is a key that a program prints, such as the token of a cloud. It is run once for all requests that
-// wait, without a shell. Safe for concurrent use.
+// command is a key that a program prints, such as a cloud's access token. One run serves all waiting
+// requests; it uses no shell. Safe for concurrent use.
 type command struct {
 	name    string
 	args    []string
-	ttl     time.Duration // 0: until it is refused
-	changed func()        // a key was printed; may be nil
+	ttl     time.Duration // 0: valid until an upstream refuses it
+	changed func()        // called after a run has printed a key; may be nil
 
 	mu      sync.Mutex
 	value   string
 	at      time.Time     // when value was printed
 	failed  time.Time     // when the latest run failed
-	err     error         // why
-	running chan struct{} // closed when the run under way has ended; nil without one
+	err     error         // the error of the latest run
+	running chan struct{} // closed at the end of the current run; nil without one
 }
 
-// key returns a key other than the one that was refused, if the command prints another.
+// key returns a valid key. It runs the command again for a key other than refused, which an upstream
+// has refused.
 func (c *command) key(ctx context.Context, refused string) (string, error) {
 	c.mu.Lock()
 	age := time.Since(c.at)
@@ -115,14 +116,14 @@ func (c *command) run() {
 	}
 }
 
-// printed is the key that the command printed last; empty before it did.
+// printed returns the last printed key, or "" before the first run.
 func (c *command) printed() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.value
 }
 
-// capped drops what is beyond its limit.
+// capped drops everything beyond its limit.
 type capped struct {
 	w    io.Writer
 	left int

@@ -14,65 +14,64 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Config is one upstream: where it is, how it is spoken to and which
-// credentials it gets.
+// Config is one upstream: its address, its format and its credentials.
 type Config struct {
-	// Format is what it speaks: openai (Chat Completions, Responses and what belongs to
-	// them) or anthropic (the Messages API). Empty is openai.
+	// Format is its API format: openai (Chat Completions, Responses and related paths) or anthropic
+	// (the Messages API). Empty means openai.
 	Format string `yaml:"format"`
-	// URL is the base that ends before "/chat/completions"; of the Messages API before
-	// "/v1/messages" or "/messages". "{model}" in it is replaced by the target's model, as
-	// Azure's deployments need.
+	// URL is the base URL, up to but without "/chat/completions"; for the Messages API without
+	// "/v1/messages" or "/messages". "{model}" in it is replaced by the target's model, as Azure's
+	// deployments need.
 	URL string `yaml:"url"`
-	// AuthHeader carries the credential: "Authorization" sends "Bearer KEY",
-	// any other header the bare key (Azure: api-key). Empty is Authorization, or for the
-	// Messages API x-api-key.
+	// AuthHeader is the header with the credential: "Authorization" sends "Bearer KEY", any other
+	// header the bare key (Azure: api-key). Empty means Authorization, or for the Messages API
+	// x-api-key.
 	AuthHeader string `yaml:"auth_header"`
-	// Passthrough sends the client's own credential. Without it and without
-	// keys, none is sent (local servers).
+	// Passthrough sends the client's own credential. Without it and without keys, no credential is
+	// sent (local servers).
 	Passthrough bool              `yaml:"passthrough"`
 	Keys        []Key             `yaml:"keys"`
 	Headers     map[string]string `yaml:"headers"`
 	Query       map[string]string `yaml:"query"`
-	// ForwardHeaders are headers of clients that go to this upstream beside the
-	// known harmless ones. With passthrough all go.
+	// ForwardHeaders are client headers that this upstream gets in addition to those known to be
+	// harmless. With passthrough it gets all.
 	ForwardHeaders []string `yaml:"forward_headers"`
 
-	// Proxy is the URL of a forward proxy. Empty takes HTTPS_PROXY, HTTP_PROXY and
-	// NO_PROXY for public hosts, as SDKs do; "env" for private addresses, too; "none" never.
+	// Proxy is the URL of a forward proxy. Empty means HTTPS_PROXY, HTTP_PROXY and NO_PROXY for public
+	// hosts, as in SDKs; "env" means these for private addresses, too; "none" means no proxy.
 	Proxy string `yaml:"proxy"`
-	// HTTP2 speaks HTTP/2 where the server offers it, and to an http URL from the
-	// start. It costs more than HTTP/1.1.
+	// HTTP2 uses HTTP/2 if the server offers it, and for an http URL from the start. It costs more CPU
+	// time than HTTP/1.1.
 	HTTP2      bool   `yaml:"http2"`
 	CAFile     string `yaml:"ca_file"`     // PEM, in addition to the system's
 	ClientCert string `yaml:"client_cert"` // PEM files
 	ClientKey  string `yaml:"client_key"`
 
-	// Disabled keeps requests away, but for those that only this upstream can serve. Mode is the most
-	// that may be done to those that go here first; empty leaves that to recovery.mode.
+	// Disabled stops all requests except those that only this upstream can serve. Mode is the highest
+	// mode for requests that go to this upstream first; empty means recovery.mode.
 	Disabled bool          `yaml:"disabled"`
 	Mode     recovery.Mode `yaml:"mode"`
 
 	Prefill recovery.Prefill `yaml:"prefill"`
-	// Profile says whether slow first tokens are normal: auto takes private and
-	// loopback addresses for local.
+	// Profile says whether slow first tokens are normal: local or hosted; auto means local for private
+	// and loopback addresses.
 	Profile string `yaml:"profile"`
 
 	ConnectTimeout time.Duration `yaml:"connect_timeout"`
 	MaxIdleConns   int           `yaml:"max_idle_conns"`
 
-	// DialContext replaces the TCP dialer of the lean client, for tests.
+	// DialContext replaces the TCP dialer of the h1 client, for tests.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error) `yaml:"-"`
 }
 
-// Key is one credential of an upstream. The configuration names where it
-// comes from; Value is filled by the loader and never printed.
+// Key is one credential of an upstream. The configuration names its source; the loader fills Value,
+// which is never printed.
 type Key struct {
 	Name string `yaml:"name"`
 	Env  string `yaml:"env"`
 	File string `yaml:"file"`
-	// Command prints the key: a program and its arguments, run without a shell when the key is first
-	// needed, when the upstream answers 401, and before TTL has passed (0: never for that).
+	// Command prints the key: a program and its arguments, without a shell. It runs when the key is
+	// first needed, after the upstream has answered 401, and before TTL has passed (0: no expiry).
 	Command []string      `yaml:"command"`
 	TTL     time.Duration `yaml:"ttl"`
 	Weight  float64       `yaml:"weight"`
@@ -82,7 +81,7 @@ type Key struct {
 // String names the key without its value.
 func (k Key) String() string { return k.Name }
 
-// Defaults returns what an upstream has unless it says otherwise.
+// Defaults returns the default configuration of an upstream.
 func Defaults() Config {
 	return Config{
 		Format: FormatOpenAI, Prefill: recovery.PrefillAuto, Profile: "auto",
@@ -99,7 +98,7 @@ func (c Config) Validate() error {
 	if c.URL == "" {
 		errs = append(errs, errors.New("url: is needed, like https://api.openai.com/v1"))
 	} else if u, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model")); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		shown, _, _ := strings.Cut(c.URL, "?") // what follows may be a credential
+		shown, _, _ := strings.Cut(c.URL, "?") // the query may contain a credential
 		errs = append(errs, fmt.Errorf("url: %q is not an http or https URL", shown))
 	} else if u.User != nil {
 		errs = append(errs, errors.New("url: must not contain a credential; use keys"))
@@ -162,7 +161,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// The formats that upstreams speak.
+// The formats of upstreams.
 const (
 	FormatOpenAI    = "openai"
 	FormatAnthropic = "anthropic"
@@ -171,7 +170,7 @@ const (
 // Messages reports whether it speaks the Messages API.
 func (c Config) Messages() bool { return c.Format == FormatAnthropic }
 
-// Credential is the header with the credential.
+// Credential returns the name of the header with the credential.
 func (c Config) Credential() string {
 	switch {
 	case c.AuthHeader != "":
@@ -182,7 +181,7 @@ func (c Config) Credential() string {
 	return "Authorization"
 }
 
-// base is the URL that paths like /chat/completions and /messages stand below.
+// base returns the URL to which paths like /chat/completions and /messages are appended.
 func (c Config) base() string {
 	base := strings.TrimRight(c.URL, "/")
 	if c.Messages() && !strings.HasSuffix(base, "/v1") {
@@ -191,8 +190,8 @@ func (c Config) base() string {
 	return base
 }
 
-// Local is what the profile comes to: auto takes loopback and private addresses,
-// names without a dot, .local and .internal for servers of one's own.
+// Local reports whether slow first tokens are normal, according to the profile. For auto it returns
+// private.
 func (c Config) Local() bool {
 	if c.Profile != "auto" {
 		return c.Profile == "local"
@@ -200,7 +199,7 @@ func (c Config) Local() bool {
 	return c.private()
 }
 
-// ForwardProxy is the proxy between the gateway and the upstream, nil for none.
+// ForwardProxy returns the proxy between the gateway and the upstream, or nil.
 func (c Config) ForwardProxy() *url.URL {
 	switch c.Proxy {
 	case "none":
@@ -226,8 +225,8 @@ func (c Config) ForwardProxy() *url.URL {
 	return u
 }
 
-// private reports whether the URL names a server of one's own: a loopback or private
-// address, a name without a dot, .local or .internal.
+// private reports whether the URL's host is one of the operator's own: a loopback, private or
+// link-local address, a name without a dot, .local or .internal.
 func (c Config) private() bool {
 	u, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model"))
 	if err != nil {
@@ -242,11 +241,10 @@ func (c Config) private() bool {
 	return err == nil && (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast())
 }
 
-// endpoints are what people copy into a base URL from a provider's page.
+// endpoints are paths that users copy into a base URL from a provider's documentation.
 var endpoints = []string{"/chat/completions", "/completions", "/responses", "/embeddings", "/models", "/messages"}
 
-// Hint says what is probably meant by a URL that is valid and yet seldom right;
-// empty if nothing looks wrong.
+// Hint returns a correction for a URL that is valid but probably wrong, or "".
 func (c Config) Hint() string {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -259,7 +257,7 @@ func (c Config) Hint() string {
 			return fmt.Sprintf("%s names an endpoint, and the gateway adds the endpoint itself: probably %s is meant", c.URL, u)
 		}
 	}
-	if path == "" && !c.Messages() && u.Hostname() != "api.deepseek.com" { // which serves both
+	if path == "" && !c.Messages() && u.Hostname() != "api.deepseek.com" { // its base works without /v1
 		u.Path = "/v1"
 		return fmt.Sprintf("%s has no path: probably %s is meant", c.URL, u)
 	}

@@ -1,4 +1,3 @@
-// Package upstream makes one request to one upstream: URL, credential,
-// headers, connection. It never retries and never decides; what the response
-// means is package stream's and package classify's.
+// Package upstream makes one request to one upstream: URL, credential, headers, connection. It never
+// retries failures and makes no decisions; packages stream and classify interpret the response.
 package upstream

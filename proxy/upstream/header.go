@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// header is what of the client's is for this upstream, with the upstream's
-// credential and extra headers.
+// header returns the client's headers that may go to this upstream, with the upstream's credential and
+// configured headers.
 func (u *Upstream) header(r Request) http.Header {
 	narrow := r.Narrow || !u.cfg.Passthrough
 	h := make(http.Header, len(r.Header)+len(u.extra)+1)
@@ -18,7 +18,7 @@ func (u *Upstream) header(r Request) http.Header {
 		}
 	}
 	if u.cfg.Messages() && h[versionHeader] == nil {
-		h[versionHeader] = []string{"2023-06-01"} // without one the request is refused
+		h[versionHeader] = []string{"2023-06-01"} // servers refuse requests without one
 	}
 	maps.Copy(h, u.extra)
 	if value, ok := u.keys[r.Key]; ok {
@@ -29,35 +29,33 @@ func (u *Upstream) header(r Request) http.Header {
 	return h
 }
 
-// versionHeader is demanded by servers of the Messages API.
+// versionHeader is required by servers of the Messages API.
 const versionHeader = "Anthropic-Version"
 
-// harmless reports whether a client's header may go to a host that the client
-// did not choose. Whatever is not known here may be a credential.
+// harmless reports whether a client's header may go to a host that the client did not choose. An
+// unknown header may contain a credential.
 func harmless(canonical string) bool {
 	switch canonical {
 	case "Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding", "Content-Type", "Range", "User-Agent", "Via",
-		"Idempotency-Key", "X-Request-Id", "X-Client-Request-Id", "Traceparent", "Tracestate", // names of one request
-		"X-Claude-Code-Session-Id", "Session-Id", "Thread-Id", "X-Session-Id", "X-Session-Affinity", // names of a conversation, for caches
+		"Idempotency-Key", "X-Request-Id", "X-Client-Request-Id", "Traceparent", "Tracestate", // ids of one request
+		"X-Claude-Code-Session-Id", "Session-Id", "Thread-Id", "X-Session-Id", "X-Session-Affinity", // ids of a conversation, for caches
 		"Openai-Beta", "Anthropic-Beta", "Anthropic-Version", // versions
-		"Http-Referer", "X-Title", "Originator", "X-App": // what program it is
+		"Http-Referer", "X-Title", "Originator", "X-App": // the client program
 		return true
 	}
 	return strings.HasPrefix(canonical, "X-Stainless-")
 }
 
-// Forwardable removes from a client's headers, in place, those that its
-// Connection header names, and adds via to the gateways that the request came
-// through (RFC 9110, section 7.6.3). What every upstream is spared does not have
-// to be removed; Accept-Encoding is for the caller to choose, who reads the answer.
+// Forwardable removes from a client's headers, in place, those that its Connection header names, and
+// adds via to the Via header (RFC 9110, section 7.6.3). It keeps headers that no upstream gets anyway.
+// The caller, which reads the answer, sets Accept-Encoding.
 func Forwardable(h http.Header, via string) {
 	removeNamed(h)
 	h["Via"] = append(h["Via"], via)
 }
 
-// Returnable removes from an upstream's headers, in place, those that end at
-// this hop, those that only the gateway may set, and those that are about a whole
-// origin and not about one answer: the origin is the gateway's.
+// Returnable removes from an upstream's headers, in place, hop-by-hop headers, those that only the
+// gateway may set, and those that affect a whole origin, because the origin is the gateway's.
 func Returnable(status int, h http.Header) {
 	removeNamed(h)
 	for k := range h {
@@ -67,10 +65,9 @@ func Returnable(status int, h http.Header) {
 	}
 }
 
-// ofOrigin reports whether a header of an answer makes a browser do something beyond
-// showing that answer, or rules how it shows it: that is for the gateway to say.
-// Location stays where it names what was made or where that is to be found, and
-// WWW-Authenticate with the refusal that it explains.
+// ofOrigin reports whether a response header affects more than its own answer in a browser, or
+// controls how the browser shows it: the gateway decides that. Location stays if it names a new object
+// or a redirect's target, and WWW-Authenticate stays with a 401.
 func ofOrigin(canonical string, status int) bool {
 	switch canonical {
 	case "Location":
@@ -95,8 +92,8 @@ func removeNamed(h http.Header) {
 	}
 }
 
-// forThisHop reports whether a client's header is not for upstreams: it ends
-// here, is the gateway's own, or describes how the body was framed.
+// forThisHop reports whether a client's header must not go to upstreams: it is hop-by-hop, the
+// gateway's own, or describes the framing of the body.
 func forThisHop(canonical string) bool {
 	switch canonical {
 	case "Proxy-Authorization", "Content-Length", "Host", "Expect":
@@ -105,7 +102,7 @@ func forThisHop(canonical string) bool {
 	return hop(canonical) || internal(canonical)
 }
 
-// hop reports whether a header is for one hop only.
+// hop reports whether a header is hop-by-hop.
 func hop(canonical string) bool {
 	switch canonical {
 	case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":

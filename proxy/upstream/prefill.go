@@ -10,8 +10,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// prefillHosts are hosted services that are known to go on from the beginning of
-// an answer, with the path that it takes.
+// prefillHosts are hosted services with known support for continuing the beginning of an answer, by
+// path prefix.
 //
 //   - OpenRouter: a last message of the assistant ("assistant prefill")
 //   - Mistral: the same with "prefix": true, without which it is refused
@@ -29,8 +29,8 @@ var prefillHosts = []struct {
 	{"api.anthropic.com", "/", recovery.PrefillNone}, // its newest models refuse it
 }
 
-// Prefills is what prefill: auto comes to by the host; PrefillAuto where it takes
-// a look at the server.
+// Prefills returns the prefill method that the configuration or the host determines, or PrefillAuto if
+// the server must be asked.
 func (c Config) Prefills() recovery.Prefill {
 	if c.Prefill != recovery.PrefillAuto {
 		return c.Prefill
@@ -47,9 +47,9 @@ func (c Config) Prefills() recovery.Prefill {
 	return recovery.PrefillAuto
 }
 
-// ServerPrefill is how the server that gave this list of models continues an
-// answer. llama.cpp's goes on from a last message of the assistant by itself;
-// vLLM and SGLang have a switch for it. Each of them owns the models it lists.
+// ServerPrefill returns how the server with this list of models continues an answer. llama.cpp
+// continues a last assistant message by itself; vLLM and SGLang have a field for it. Each of them is
+// the owner of its models in the list.
 func ServerPrefill(header http.Header, models []byte) recovery.Prefill {
 	if strings.HasPrefix(header.Get("Server"), "llama.cpp") {
 		return recovery.PrefillAssistant

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// follow is where a response to a request at from sends its client, if that is a place
-// that the gateway asks itself: below the base, and allowed there. One hop is followed;
-// 307 and 308 keep the method and the body.
+// follow returns the target of a redirect if the gateway follows it: the response to a request to from
+// is 307 or 308, which keep method and body, and leads below the base URL to a path that r.Follow
+// allows. Only one redirect is followed.
 func (u *Upstream) follow(r Request, from *url.URL, resp *http.Response) *url.URL {
 	if r.Follow == nil || resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
 		return nil
@@ -20,8 +20,8 @@ func (u *Upstream) follow(r Request, from *url.URL, resp *http.Response) *url.UR
 	return to
 }
 
-// Relocated is a redirect's target as a path below the base, with its query. False: it
-// leads out of the base URL, to another host or port for example.
+// Relocated returns a redirect's target as a path below the base URL, with its query. ok is false if
+// it leads elsewhere, such as to another host or port.
 func (u *Upstream) Relocated(r Request, resp *http.Response) (path, query string, ok bool) {
 	from, err := u.url(r)
 	if err != nil {
@@ -34,8 +34,8 @@ func (u *Upstream) Relocated(r Request, resp *http.Response) (path, query string
 	return path, to.RawQuery, true
 }
 
-// within resolves the Location of a response to a request at from; nil where it leads out
-// of the base URL. path is what it is below that.
+// within resolves the Location of a response to a request to from; path is relative to the base URL.
+// to is nil if it leads elsewhere.
 func (u *Upstream) within(r Request, from *url.URL, resp *http.Response) (to *url.URL, path string) {
 	values := resp.Header["Location"]
 	if len(values) != 1 {

@@ -23,21 +23,21 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Upstream speaks to one configured upstream. Safe for concurrent use.
+// Upstream sends requests to one configured upstream. Safe for concurrent use.
 type Upstream struct {
 	cfg       Config
 	base      *url.URL // with modelMark in place of {model}
 	transport http.RoundTripper
-	extra     http.Header         // of the configuration; read only
-	forward   []string            // clients' headers that go, too; read only
-	auth      string              // name of the credential's header
+	extra     http.Header         // headers from the configuration; read only
+	forward   []string            // further headers of clients that are sent; read only
+	auth      string              // name of the header with the credential
 	keys      map[string][]string // its values, by label; read only
-	commands  map[string]*command // those of keys that are printed, by label; read only
-	prefill   atomic.Value        // recovery.Prefill, once the server was looked at
+	commands  map[string]*command // keys from commands, by label; read only
+	prefill   atomic.Value        // recovery.Prefill, once the server was asked
 	answered  atomic.Bool         // see Answered
 }
 
-// New prepares an upstream. It opens no connection.
+// New creates an upstream. It opens no connection.
 func New(name string, cfg Config) (*Upstream, error) {
 	u, err := url.Parse(strings.ReplaceAll(cfg.base(), "{model}", modelMark))
 	if err != nil {
@@ -65,7 +65,7 @@ func New(name string, cfg Config) (*Upstream, error) {
 	return up, nil
 }
 
-// credential is a key as the credential's header has it.
+// credential returns a key as the value of the credential's header.
 func (u *Upstream) credential(key string) string {
 	if u.auth == "Authorization" {
 		return "Bearer " + key
@@ -73,15 +73,14 @@ func (u *Upstream) credential(key string) string {
 	return key
 }
 
-// The silence on a connection of HTTP/2 after which its peer is asked whether it lives, and how
-// long that may take.
+// pingIdle is the silence on an HTTP/2 connection before a ping, and pingTimeout the limit for its
+// answer.
 const (
 	pingIdle    = 15 * time.Second
 	pingTimeout = 10 * time.Second
 )
 
-// newTransport is the lean HTTP/1.1 client, or net/http's for HTTP/2 and where a
-// forward proxy is in between.
+// newTransport returns the h1 client, or net/http's transport for HTTP/2 or a forward proxy.
 func newTransport(cfg Config) (http.RoundTripper, error) {
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.CAFile != "" {
@@ -132,13 +131,13 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 	}, nil
 }
 
-// Messages reports whether it speaks the Messages API.
+// Messages reports whether it uses the Messages API.
 func (u *Upstream) Messages() bool { return u.cfg.Messages() }
 
-// OwnKeys reports whether it gets a credential of the gateway's.
+// OwnKeys reports whether it uses keys of the gateway's own.
 func (u *Upstream) OwnKeys() bool { return len(u.cfg.Keys) > 0 }
 
-// Secrets are its own keys: what no client may read. OnSecret is told when there are others.
+// Secrets returns its own keys, which no client may read. OnSecret reports changes.
 func (u *Upstream) Secrets() []string {
 	list := make([]string, len(u.cfg.Keys))
 	for i, k := range u.cfg.Keys {
@@ -149,20 +148,19 @@ func (u *Upstream) Secrets() []string {
 	return list
 }
 
-// OnSecret sets what is called, in any goroutine, when a command has printed a key. It is set before
-// the first request.
+// OnSecret sets a function that is called, in any goroutine, after a command has printed a key. It
+// must be set before the first request.
 func (u *Upstream) OnSecret(changed func()) {
 	for _, c := range u.commands {
 		c.changed = changed
 	}
 }
 
-// Spends reports whether the gateway proves to it who it is, so that whoever
-// may ask the gateway spends the operator's money.
+// Spends reports whether the gateway authenticates itself to it, so that clients of the gateway spend
+// the operator's money.
 func (u *Upstream) Spends() bool { return len(u.cfg.Keys) > 0 || u.cfg.ClientCert != "" }
 
-// AnyKey is the label of an own key, for calls that belong to no target of the
-// model map; "" where there is none.
+// AnyKey returns the label of an own key, for calls outside the model map, or "" without one.
 func (u *Upstream) AnyKey() string {
 	if len(u.cfg.Keys) == 0 {
 		return ""
@@ -176,56 +174,55 @@ func (u *Upstream) Several() bool { return len(u.cfg.Keys) > 1 }
 // Has reports whether it has an own key with this label.
 func (u *Upstream) Has(label string) bool { _, ok := u.keys[label]; return ok }
 
-// Lean reports whether the transport leaves a request's body alone once the
-// response's body is closed, so that its buffer can be used again.
+// Lean reports whether the transport no longer uses a request's body once the response's body is
+// closed, so that its buffer can be reused.
 func (u *Upstream) Lean() bool { _, ok := u.transport.(*h1.Transport); return ok }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (u *Upstream) Close() {
 	if c, ok := u.transport.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// Local reports whether slow first tokens are normal: a server of one's own.
+// Local reports whether slow first tokens are normal, as on local servers.
 func (u *Upstream) Local() bool { return u.cfg.Local() }
 
-// ServerPrefill is what SetServerPrefill said, empty before. Safe for concurrent use.
+// ServerPrefill returns the value set by SetServerPrefill, or "" before. Safe for concurrent use.
 func (u *Upstream) ServerPrefill() recovery.Prefill {
 	p, _ := u.prefill.Load().(recovery.Prefill)
 	return p
 }
 
-// SetServerPrefill remembers how the server continues an answer.
+// SetServerPrefill records how the server continues an answer.
 func (u *Upstream) SetServerPrefill(p recovery.Prefill) { u.prefill.Store(p) }
 
 // Request is one request to an upstream.
 type Request struct {
 	Method string
 	Path   string // below the base, escaped, with a leading slash
-	Query  string // of the client, raw
+	Query  string // the client's, raw
 	Model  string // for URLs that contain it
-	Key    string // label of the own key; ignored where there is none
-	// Header is the client's, without those that its Connection header names
-	// (see Forwardable). What else ends at this hop, or is the gateway's own, is
-	// not sent. It is not modified here.
+	Key    string // label of the upstream's own key; ignored if there is none
+	// Header has the client's headers, without those that its Connection header names (see
+	// Forwardable). Hop-by-hop headers and the gateway's own are not sent. It is not modified.
 	Header http.Header
-	// Narrow lets only known harmless headers and queries pass, even to an
-	// upstream that takes the client's credential.
+	// Narrow allows only headers and queries that are known to be harmless, even if the upstream gets
+	// the client's credential.
 	Narrow bool
-	Body   []byte    // or
+	Body   []byte    // the body, or
 	Reader io.Reader // a body that can be read once
 	Length int64     // of Reader, -1 unknown
-	// Follow says to which paths below the base one redirect is followed, of a request
-	// with a Body; nil follows none.
+	// Follow reports whether one redirect to a path below the base URL is followed; only requests with
+	// a Body are redirected. nil follows none.
 	Follow func(path string) bool
 
 	printed string // the key that its command printed
 }
 
-// Do makes the request. The response's body must be closed. Errors before
-// anything was sent satisfy Unsent, or are ErrPath or a *CredentialError. A key that is printed by a
-// command is asked for once more where it is refused.
+// Do sends the request. The response's body must be closed. Errors before anything was sent satisfy
+// Unsent, or are ErrPath or a *CredentialError. After a 401, Do gets a new key from the key's command,
+// if it has one, and sends the request again.
 func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
 	at, err := u.url(r)
 	if err != nil {
@@ -258,7 +255,7 @@ func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// once sends a request to one place.
+// once sends a request to one URL.
 func (u *Upstream) once(ctx context.Context, r Request, at *url.URL) (*http.Response, error) {
 	req := (&http.Request{Method: r.Method, URL: at, Header: u.header(r), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	switch {
@@ -272,22 +269,22 @@ func (u *Upstream) once(ctx context.Context, r Request, at *url.URL) (*http.Resp
 	return u.transport.RoundTrip(req)
 }
 
-// Answered reports whether the host has answered any request since the gateway
-// started. Safe for concurrent use.
+// Answered reports whether the host has answered any request since the gateway started. Safe for
+// concurrent use.
 func (u *Upstream) Answered() bool { return u.answered.Load() }
 
-// Succeed takes over what is known of the host from the upstream that this one
-// replaces. old may be nil.
+// Succeed copies the Answered state from the upstream that this one replaces, if the host is the same.
+// old may be nil.
 func (u *Upstream) Succeed(old *Upstream) {
 	if old != nil && old.base.Host == u.base.Host && old.base.Scheme == u.base.Scheme {
 		u.answered.Store(old.Answered())
 	}
 }
 
-// Address is the scheme and host of the URL.
+// Address returns the scheme and host of the URL.
 func (u *Upstream) Address() string { return u.base.Scheme + "://" + u.base.Host }
 
-// Unsent reports whether a failed Do had sent nothing.
+// Unsent reports whether Do failed before it sent anything.
 func Unsent(err error) bool {
 	var dial *h1.DialError
 	if errors.As(err, &dial) {
@@ -297,13 +294,13 @@ func Unsent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// UnknownHost reports whether a failed Do found no host of that name.
+// UnknownHost reports whether Do failed because the host name does not exist.
 func UnknownHost(err error) bool {
 	var dns *net.DNSError
 	return errors.As(err, &dns) && dns.IsNotFound
 }
 
-// Reason says in few words why nothing could be sent.
+// Reason describes briefly why nothing could be sent.
 func Reason(err error) string {
 	var dns *net.DNSError
 	var timeout net.Error
@@ -322,10 +319,10 @@ func Reason(err error) string {
 	return "the connection failed"
 }
 
-// Decode takes a content coding off that the upstream used without being asked. A body
-// whose label names no known coding stays as it is, as clients leave it; one that its
-// label's coding cannot have made loses the label. What expands too much is an error while
-// it is read; otherwise the result is not bounded: readers bound it.
+// Decode removes a content coding that the upstream used although it was not asked to. A body with an
+// unknown coding stays as it is, for the client to handle. A body that does not begin like its coding
+// only loses the header. A body that expands too much gives an error when read; the decoded size is
+// otherwise not limited here, but by readers.
 func Decode(resp *http.Response) error {
 	given := resp.Header["Content-Encoding"]
 	if len(given) == 0 {
@@ -352,7 +349,7 @@ func Decode(resp *http.Response) error {
 	return nil
 }
 
-// decoded is a body without its coding.
+// decoded is a body without its content coding.
 type decoded struct {
 	io.Reader
 	io.Closer
