@@ -6,8 +6,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// breakers counts the open breakers when it is asked, as all replicas that share a store know them.
-// A breaker counts until it closes, also while its probe is out. Safe for concurrent use.
+// breakers collects the number of open breakers, including those of replicas that share the store. A
+// breaker counts until it closes, also while half-open. Safe for concurrent use.
 type breakers struct {
 	*metrics
 	desc *prometheus.Desc
@@ -33,7 +33,7 @@ func (b breakers) Collect(ch chan<- prometheus.Metric) {
 		for _, t := range (*list)() {
 			if !known[t] {
 				t.Model = labelOther
-				if !known[t] { // that upstream is not configured either
+				if !known[t] { // the upstream is not configured either
 					t.Upstream = labelOther
 				}
 			}

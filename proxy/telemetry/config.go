@@ -6,17 +6,15 @@ import (
 	"time"
 )
 
-// Config says what is logged.
+// Config configures logging.
 type Config struct {
 	Level  string `yaml:"level"`  // debug, info, warn, error
 	Format string `yaml:"format"` // json or text
-	// Requests logs one line for every request; without it only those in which
-	// something happened.
+	// Requests logs one line for every request; without it only eventful requests are logged.
 	Requests bool `yaml:"requests"`
-	// Slow is from which duration on a request is told of although nothing happened to
-	// it; 0: never.
+	// Slow is the duration from which an otherwise uneventful request is logged; 0: never.
 	Slow time.Duration `yaml:"slow"`
-	// Queue bounds the events that wait to be written; more are counted and dropped.
+	// Queue limits the events that wait to be written; further ones are dropped and counted.
 	Queue int `yaml:"queue"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// How a request ended for its client.
+// The outcomes of a request for its client.
 const (
 	outcomeOK        = labelOK
 	outcomeFallback  = "fallback"
@@ -19,17 +19,17 @@ const (
 
 var outcomes = []string{outcomeOK, outcomeFallback, outcomeRecovered, outcomeFailed, outcomeRejected, outcomeCanceled}
 
-// statusNames are by the first digit of a status, 0 when nothing was written.
+// statusNames are indexed by the first digit of a status; 0 means that no status was sent.
 var statusNames = [...]string{labelNone, "1xx", "2xx", "3xx", "4xx", "5xx"}
 
-// usual are the combinations that occur in every deployment: they are shown from the start.
+// usual are combinations that occur in every deployment; they have series from the start.
 var usual = [...][2]string{
 	{"2xx", outcomeOK}, {"2xx", outcomeFallback}, {"2xx", outcomeRecovered}, {"2xx", outcomeFailed},
 	{"4xx", outcomeFailed}, {"4xx", outcomeRejected}, {"4xx", outcomeCanceled}, {"5xx", outcomeFailed},
 }
 
-// kinds are the parts of a usage. Input includes CacheRead where the upstream
-// reports it so, as OpenAI does; output includes reasoning.
+// kinds is the number of token kinds in a usage. Input includes CacheRead if the upstream reports it
+// so, as OpenAI does; output includes reasoning.
 const kinds = 5
 
 var kindNames = [kinds]string{"input", "output", "cache_read", "cache_write", "reasoning"}
@@ -38,7 +38,7 @@ func byKind(u *recovery.Usage) [kinds]int {
 	return [kinds]int{u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning}
 }
 
-// each calls f for every part that is used.
+// each calls f for every kind with a count above zero.
 func each(u *recovery.Usage, f func(kind string, tokens float64)) {
 	for k, tokens := range byKind(u) {
 		if tokens > 0 {
@@ -47,13 +47,13 @@ func each(u *recovery.Usage, f func(kind string, tokens float64)) {
 	}
 }
 
-// saneTokens bounds what one report may add: numbers come from upstreams, and
-// a counter that was once absurd stays so.
+// saneTokens limits what one report may add: the numbers come from upstreams, and a wrong value stays
+// in a counter for good.
 const saneTokens = 1 << 30
 
 func sane(n int) float64 { return float64(min(max(n, 0), saneTokens)) }
 
-// count updates the metrics that ev is about.
+// count updates the metrics for an event.
 func (m *metrics) count(ev *recovery.Event) {
 	n := m.names.Load()
 	switch ev.Name {
@@ -113,7 +113,7 @@ func (m *metrics) count(ev *recovery.Event) {
 			m.guidance.add(1, about(ev.Advice), result(ev))
 		}
 	case recovery.EventGuidanceOutcome:
-		if ev.Advice != nil && ev.Mode != recovery.ModeObserve { // no model got a note there
+		if ev.Advice != nil && ev.Mode != recovery.ModeObserve { // in observe mode no model got a note
 			arm := "guided"
 			if ev.Advice.HeldOut {
 				arm = "held_out"
@@ -146,7 +146,7 @@ func result(ev *recovery.Event) string {
 	return observed(ev, "injected")
 }
 
-// observed is done, unless it would only have been done.
+// observed returns "observed" if the event was only observed, or else done.
 func observed(ev *recovery.Event, done string) string {
 	if ev.Observed {
 		return "observed"
@@ -154,7 +154,7 @@ func observed(ev *recovery.Event, done string) string {
 	return done
 }
 
-// done counts one request: this is the path of every healthy request.
+// done counts one request. It runs for every request.
 func (m *metrics) done(n *names, ev *recovery.Event) {
 	out, status := ended(ev), 0
 	if ev.Status >= 100 && ev.Status < 600 {
@@ -186,14 +186,14 @@ func (m *metrics) done(n *names, ev *recovery.Event) {
 	if n.keys[ev.Key] {
 		m.keyRequests.add(1, ev.Key, out)
 		if out == outcomeRejected && (strings.HasPrefix(ev.Rule, "key_") || strings.HasPrefix(ev.Rule, "total_") || strings.HasPrefix(ev.Rule, "no_")) {
-			m.keyRefused.add(1, ev.Key, ev.Rule) // the gateway's own codes: few
+			m.keyRefused.add(1, ev.Key, ev.Rule) // the gateway's own codes: a small set
 		}
 		used := ev.Usage.Add(ev.Cost)
 		m.pay(ev, &used)
 	}
 }
 
-// aside counts what was used beside a request's answer.
+// aside counts usage outside of a request's answer.
 func (m *metrics) aside(n *names, ev *recovery.Event) {
 	m.beyond(n, ev, ev.Spent)
 	if n.keys[ev.Key] {
@@ -201,7 +201,7 @@ func (m *metrics) aside(n *names, ev *recovery.Event) {
 	}
 }
 
-// pay counts what a gateway key used.
+// pay counts the usage of a gateway key.
 func (m *metrics) pay(ev *recovery.Event, used *recovery.Usage) {
 	each(used, func(kind string, tokens float64) { m.keyTokens.add(tokens, ev.Key, kind) })
 	if ev.Spent > 0 {
@@ -209,7 +209,7 @@ func (m *metrics) pay(ev *recovery.Event, used *recovery.Usage) {
 	}
 }
 
-// beyond counts what recovery has used beyond an answer.
+// beyond counts usage of recovery beyond an answer.
 func (m *metrics) beyond(n *names, ev *recovery.Event, money float64) {
 	each(&ev.Cost, func(kind string, tokens float64) { m.extra.add(tokens, kind) })
 	tokens := ev.Cost.Input + ev.Cost.Output
@@ -229,7 +229,7 @@ func (m *metrics) beyond(n *names, ev *recovery.Event, money float64) {
 	}
 }
 
-// ended says how a request ended for its client.
+// ended returns the outcome of a request for its client.
 func ended(ev *recovery.Event) string {
 	switch {
 	case ev.Status == statusClientGone:
@@ -246,5 +246,5 @@ func ended(ev *recovery.Event) string {
 	return outcomeFailed
 }
 
-// statusClientGone is nginx's status for a client that left before its answer was complete.
+// statusClientGone is nginx's status for a client that disconnected before its answer was complete.
 const statusClientGone = 499

@@ -7,12 +7,11 @@
 //	                                 ├─ the live stream             Hub.Events, Hub.History
 //	                                 └─ the sink (the store's log)  Hub.SetSink, Hub.SetLog
 //
-// A healthy request is one request_done event and costs a few counters: it is
-// neither queued nor logged unless somebody asked for that. What is queued is
-// bounded; events that find the queue full are dropped and counted.
+// An uneventful request is one request_done event and costs a few counters: it is neither queued nor
+// logged unless the configuration or a subscriber asks for it. The queue is bounded; events that do
+// not fit are dropped and counted.
 //
-// It does not decide what an event is or when it happens, and there is no
-// prompt or answer text that it could leak: [recovery.Event] has none. What
-// upstreams and clients wrote nevertheless (causes, model names) is bounded,
-// stripped of control characters and, for causes, redacted.
+// The package does not decide what an event is or when it happens. Events contain no prompt or answer
+// text, because [recovery.Event] has none. Text of upstreams and clients that they do contain (causes,
+// model names) is limited in length and stripped of control characters; causes are also redacted.
 package telemetry

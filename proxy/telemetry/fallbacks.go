@@ -7,15 +7,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// fallbackEvery is how often one target is said to answer in place of a model's first.
+// fallbackEvery is the shortest interval between events for the same model and fallback target.
 const fallbackEvery = time.Minute
 
-// maxFallbacks limits the pairs of a model and a target that are counted at once.
+// maxFallbacks limits the pairs of model and target that are counted at the same time.
 const maxFallbacks = 1024
 
-// fallbacks gathers the events of requests that a target of a later rank answered: the first is written
-// at once, those that follow once a minute, with their number. Without it an outage would fill the
-// history with them. Safe for concurrent use.
+// fallbacks aggregates the events of requests that a fallback target answered: the first is written at
+// once, later ones once a minute with their number. Otherwise they would fill the history during an
+// outage. Safe for concurrent use.
 type fallbacks struct {
 	mu      sync.Mutex
 	counted map[fallback]*tally
@@ -27,11 +27,12 @@ type fallback struct {
 }
 
 type tally struct {
-	at    time.Time // when it was last written
-	count int       // since then
+	at    time.Time // time of the latest event
+	count int       // requests since then
 }
 
-// first makes ev the event to write now, or counts it for later.
+// first reports whether ev is to be written now, and turns it into the aggregated event. Otherwise it
+// only counts it.
 func (f *fallbacks) first(ev *recovery.Event) bool {
 	pair := fallback{ev.Model, ev.Target}
 	f.mu.Lock()
@@ -48,7 +49,7 @@ func (f *fallbacks) first(ev *recovery.Event) bool {
 	return true
 }
 
-// due returns the events of what was counted for a minute, and forgets what has ended.
+// due returns the aggregated events of pairs whose minute is over, and forgets pairs without requests.
 func (f *fallbacks) due(now time.Time) (events []recovery.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +66,7 @@ func (f *fallbacks) due(now time.Time) (events []recovery.Event) {
 	return events
 }
 
-// event belongs to no request: it stands for all that were answered so.
+// event returns the aggregated event of n requests. It belongs to no single request.
 func (p fallback) event(at time.Time, n int) recovery.Event {
 	return recovery.Event{Name: recovery.EventFallbackUsed, Time: at, Model: p.model, Target: p.target, Count: n}
 }

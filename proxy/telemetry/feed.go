@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of the live stream.
+// Limits of the live stream.
 const (
 	maxSubscribers  = 32
 	subscriberQueue = 256
@@ -19,40 +19,39 @@ var (
 	errClosed = errors.New("the stream has ended")
 )
 
-// message is one event as it is streamed. Its bytes are shared and never changed.
+// message is one event as it is streamed. Its data is shared and must not be changed.
 type message struct {
 	id   eventID
 	name string
-	data []byte // JSON, one line, without a line feed, with the id
-	lost int    // messages that this subscriber missed before it
+	data []byte // JSON in one line, without a line feed, with the id
+	lost int    // messages that this subscriber missed before this one
 }
 
-// feed hands messages to subscribers and remembers the last ones. Safe for
-// concurrent use.
+// feed sends messages to subscribers and keeps the latest ones. Safe for concurrent use.
 type feed struct {
 	dropped func(n int)
-	all     atomic.Int32 // subscribers that want plain requests, too
+	all     atomic.Int32 // subscribers that also want uneventful requests
 	done    chan struct{}
 
 	mu     sync.Mutex
 	closed bool
-	ring   []message // of ringSize at most; next is the oldest once it is full
+	ring   []message // at most ringSize; next is the oldest once it is full
 	next   int
 	subs   map[*subscriber]struct{}
-	// follow, if set, hands on other replicas' events while there are subscribers; it
-	// closes ready once it misses none.
+	// follow, if set, publishes other replicas' events while there are subscribers; it closes ready
+	// once it misses none.
 	follow func(ready chan<- struct{}, stop <-chan struct{})
 	ready  chan struct{}
 	stop   chan struct{}
 }
 
-// scope says who gets a message.
+// scope is the group of receivers of a message.
 type scope uint8
 
 const (
-	forAll    scope = iota // everybody, and it is remembered
-	forThose               // those who want plain requests, too
-	fromOther              // everybody; another replica remembers it
+	forAll    scope = iota // every subscriber, and the ring
+	forThose               // subscribers that also want uneventful requests
+	fromOther              // every subscriber; another replica keeps it
 )
 
 // subscriber is one reader of the feed.
@@ -60,9 +59,9 @@ type subscriber struct {
 	queue     chan message
 	all       bool
 	wanted    filter
-	following <-chan struct{}  // closed once nothing of other replicas is missed; nil where there are none
-	seen      map[eventID]bool // sent as history; for the reader's goroutine only
-	lost      int              // since the last message that it got; guarded by feed.mu
+	following <-chan struct{}  // closed once no events of other replicas are missed; nil without other replicas
+	seen      map[eventID]bool // ids sent as history; only for the reader's goroutine
+	lost      int              // messages lost since the last one it got; guarded by feed.mu
 }
 
 func newFeed(dropped func(n int)) *feed {
@@ -71,7 +70,7 @@ func newFeed(dropped func(n int)) *feed {
 
 func (f *feed) wantsAll() bool { return f.all.Load() > 0 }
 
-// publish hands m to the subscribers that it is for. It never blocks.
+// publish sends m to the subscribers in scope. It never blocks.
 func (f *feed) publish(m message, to scope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,8 +97,7 @@ func (f *feed) publish(m message, to scope) {
 	}
 }
 
-// subscribe returns what is remembered, oldest first, and a subscriber that gets all
-// that follows.
+// subscribe returns the kept messages, oldest first, and a subscriber for all later ones.
 func (f *feed) subscribe(all bool, wanted filter) ([]message, *subscriber, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,12 +120,12 @@ func (f *feed) subscribe(all bool, wanted filter) ([]message, *subscriber, error
 	return f.remembered(), s, nil
 }
 
-// remembered is the ring, oldest first. The caller holds mu.
+// remembered returns the ring, oldest first. The caller holds mu.
 func (f *feed) remembered() []message {
 	return slices.Concat(f.ring[f.next:], f.ring[:f.next])
 }
 
-// lately is what is remembered, oldest first.
+// lately returns the kept messages, oldest first.
 func (f *feed) lately() []message {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,11 +145,11 @@ func (f *feed) unsubscribe(s *subscriber) {
 	}
 }
 
-// missed takes the count of messages that s lost since the last one it got.
+// missed returns and resets the number of messages that s lost since the last one it got.
 func (f *feed) missed(s *subscriber) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(s.queue) > 0 { // those in the queue came before the loss
+	if len(s.queue) > 0 { // the queued ones were sent before the loss
 		return 0
 	}
 	n := s.lost

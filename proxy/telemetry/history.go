@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// maxHistory is how many past events a reader gets at most.
+	// maxHistory limits how many past events a reader gets.
 	maxHistory = 1000
-	// usualHistory is how many are asked for where nobody says how many.
+	// usualHistory is the default number of past events.
 	usualHistory = 100
-	// searched is how many past events are looked through for a filter.
+	// searched is how many past events are searched with a filter.
 	searched = 10_000
-	// followEvery is how often the shared log is read for events of other replicas,
-	// while anybody listens here.
+	// followEvery is how often the shared log is read for events of other replicas while there are
+	// subscribers.
 	followEvery = 500 * time.Millisecond
-	// overlap is how far back of the last event that a reader saw those of other
-	// replicas are sent again: they may have come into the log after it.
+	// overlap is how far before a reader's last event those of other replicas are sent again, because
+	// they may have been written to the log later.
 	overlap = 2 * time.Second
 )
 
 // Tail returns the newest n entries of a log, oldest first.
 type Tail func(ctx context.Context, n int) ([][]byte, error)
 
-// SetLog tells where the events are that the sink was given, by all replicas.
-// shared says that others write there, too: then the live stream follows them. It is
-// called once, before anybody reads events.
+// SetLog sets the function that reads the events that the sinks of all replicas have written. shared
+// means that other replicas write to the same log; then the live stream follows it. It must be called
+// once, before the first reader.
 func (h *Hub) SetLog(tail Tail, shared bool) {
 	h.tail = tail
 	if shared {
@@ -43,9 +43,8 @@ func (h *Hub) SetLog(tail Tail, shared bool) {
 	}
 }
 
-// eventID names an event: when it happened in milliseconds, the replica that saw
-// it, and that replica's count. Ids of one replica sort as their events; those
-// of several by time.
+// eventID identifies an event: its time in milliseconds, its replica, and a number from that replica.
+// Ids of one replica sort in the order of its events; those of several replicas sort by time.
 type eventID string
 
 var isEventID = regexp.MustCompile(`^[0-9]{13}-[0-9a-f]{8}-[0-9]{1,18}$`)
@@ -67,14 +66,14 @@ func (id eventID) time() time.Time {
 	return time.UnixMilli(n)
 }
 
-// withID puts an id before the other fields of an event, which is a line of JSON.
+// withID inserts an id as the first field of an event, which is a line of JSON.
 func withID(id eventID, line []byte) []byte {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	return slices.Concat([]byte(`{"id":"`), []byte(id), []byte(`",`), line[1:])
 }
 
-// logged reads an entry of the log; false for what none of ours wrote: the log
-// may be somebody else's.
+// logged parses an entry of the log. It returns false for an entry that no gateway wrote, because
+// others may use the same log.
 func logged(entry []byte) (message, bool) {
 	if bytes.ContainsAny(entry, "\n\r") || !json.Valid(entry) {
 		return message{}, false
@@ -87,8 +86,8 @@ func logged(entry []byte) (message, bool) {
 	return message{id: eventID(f[0].Str), name: name, data: entry}, true
 }
 
-// fromLog reads the newest n entries of the log. A log that cannot be read is empty:
-// what happened here is known anyway.
+// fromLog reads the newest n entries of the log. It ignores errors, because the events of this replica
+// are also in memory.
 func (h *Hub) fromLog(ctx context.Context, n int) []message {
 	if h.tail == nil {
 		return nil
@@ -106,8 +105,8 @@ func (h *Hub) fromLog(ctx context.Context, n int) []message {
 	return list
 }
 
-// past joins the newest of the log with what happened here since, and is not written
-// yet. Both are oldest first.
+// past joins entries of the log with events of this replica that are not in the log yet. Both are
+// oldest first.
 func past(log, here []message) []message {
 	known := make(map[eventID]bool, len(log))
 	for _, m := range log {
@@ -122,7 +121,7 @@ func past(log, here []message) []message {
 	return append(log, here...)
 }
 
-// since is the part of the past that a reader has not seen whose last event was id.
+// since returns the part of the past after the event id, which the reader saw last.
 func since(list []message, id eventID) []message {
 	at := slices.IndexFunc(list, func(m message) bool { return m.id == id })
 	var out []message
@@ -135,8 +134,8 @@ func since(list []message, id eventID) []message {
 	return out
 }
 
-// follow hands on what other replicas write into the log, until stop ends. It
-// closes ready once it misses nothing of it.
+// follow publishes what other replicas write to the log, until stop is closed. It closes ready once it
+// misses nothing.
 func (h *Hub) follow(ready chan<- struct{}, stop <-chan struct{}) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -158,8 +157,8 @@ func (h *Hub) follow(ready chan<- struct{}, stop <-chan struct{}) {
 	}
 }
 
-// written is what was written into the log after an event; what is new, and no
-// more than maxHistory, where that one is not there any more.
+// written returns the log entries after an event. If that is no longer there, it returns newer ones,
+// at most maxHistory.
 func (h *Hub) written(last eventID) []message {
 	for n := usualHistory; ; n = maxHistory {
 		list := h.fromLog(context.Background(), n)
@@ -172,15 +171,15 @@ func (h *Hub) written(last eventID) []message {
 	}
 }
 
-// filter says which events a reader wants: for each field one of some values.
-// target may be an upstream alone. A nil one lets everything pass.
+// filter selects events: each field must have one of its values. A target may be an upstream alone. A
+// nil filter passes everything.
 type filter map[string][]string
 
-// filters are the fields that a filter may name.
+// filters are the valid fields of a filter.
 var filters = [...]string{"event", "session", "model", "target", "class", "request", "key", "status", "slower"}
 
-// readFilter takes the filter out of a query; known is false where a name is
-// neither a filter nor among the others.
+// readFilter reads the filter in a query; known is false if a parameter is neither a filter nor in
+// others.
 func readFilter(q url.Values, others ...string) (f filter, known bool) {
 	for name, values := range q {
 		switch {
@@ -196,16 +195,16 @@ func readFilter(q url.Values, others ...string) (f filter, known bool) {
 	return f, true
 }
 
-// passes reports whether an event, as JSON, is wanted.
+// passes reports whether an event, as JSON, passes the filter.
 func (f filter) passes(data []byte) bool {
 	for field, values := range f {
 		got := gjson.GetBytes(data, field).String()
 		if !slices.ContainsFunc(values, func(want string) bool {
 			switch {
-			case field == "slower": // than that many milliseconds
+			case field == "slower": // duration in milliseconds
 				least, err := strconv.Atoi(want)
 				return err == nil && gjson.GetBytes(data, "duration_ms").Int() >= int64(least)
-			case field == "request" && got != want: // the upstream's own id, too
+			case field == "request" && got != want: // or an upstream's request id
 				return gjson.GetBytes(data, "upstream_request").Str == want || slices.ContainsFunc(gjson.GetBytes(data, "attempts.#.upstream_request").Array(),
 					func(id gjson.Result) bool { return id.Str == want })
 			}

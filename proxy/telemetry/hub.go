@@ -25,7 +25,7 @@ type Hub struct {
 	registry *prometheus.Registry
 	feed     *feed
 	log      *slog.Logger
-	lines    slog.Handler // events in the text format; nil for JSON
+	lines    slog.Handler // writes events in the text format; nil for JSON
 	out      *output
 	level    slog.LevelVar
 	requests atomic.Bool
@@ -37,28 +37,28 @@ type Hub struct {
 	fallen   fallbacks
 	refused  refusals
 	latest   latest
-	tail     Tail   // of the log that the sink writes; nil for none
-	replica  string // in the ids of events
-	count    int    // of events that were given an id
+	tail     Tail   // reads the log that the sink writes; nil without one
+	replica  string // in event ids
+	count    int    // number of the latest event id
 
 	tracing *tracing // nil: no collector is configured
 
 	recordings outlet
 
-	mu     sync.RWMutex // guards closed, and queue against being closed while sent to
+	mu     sync.RWMutex // guards closed, and the queue against a close during a send
 	closed bool
 	queue  chan *recovery.Event
 
-	abandon atomic.Bool // Close gave up: what is left is not written
+	abandon atomic.Bool // Close has given up: the rest of the queue is dropped
 	done    chan struct{}
 	lost    atomic.Int64
-	noted   int64 // of lost, how many a line has reported
+	noted   int64 // how many of lost the log has reported
 	noteAt  time.Time
 }
 
 var _ recovery.Observer = (*Hub)(nil)
 
-// Option changes how a Hub is made.
+// Option configures a new Hub.
 type Option func(*options)
 
 type options struct {
@@ -67,14 +67,14 @@ type options struct {
 	labels   Labels
 }
 
-// WithVersion sets the version that rebound_build_info shows.
+// WithVersion sets the version in rebound_build_info.
 func WithVersion(v string) Option { return func(o *options) { o.version = v } }
 
-// WithLabels sets the values that labels may have; see [Hub.Reload] for later changes.
+// WithLabels sets the possible label values; see [Hub.Reload] for later changes.
 func WithLabels(l Labels) Option { return func(o *options) { o.labels = l } }
 
-// New makes a hub that writes log lines to out, one Write for each, never two
-// at a time. cfg must be valid. Close ends the hub's goroutine.
+// New creates a hub that writes log lines to out, one Write for each, never concurrently. cfg must be
+// valid. Close ends the hub's goroutine.
 func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 	var o options
 	for _, opt := range opts {
@@ -102,13 +102,12 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 	return h
 }
 
-// Logger is the process's own logger. It writes to the same place, in the same
-// format and from the same level on as events; secrets are redacted.
+// Logger returns the process's own logger. It has the output, format and level of events; secrets are
+// redacted.
 func (h *Hub) Logger() *slog.Logger { return h.log }
 
-// Reload applies what of a configuration may change while the process runs:
-// the level, which requests are logged, and the values of labels. Series of
-// names that are gone are removed. Format and queue stay as they are.
+// Reload applies the settings that may change at run time: the level, which requests are logged, and
+// the label values. It removes the series of removed names. Format and queue do not change.
 func (h *Hub) Reload(cfg Config, l Labels) {
 	h.SetLevel(parseLevel(cfg.Level))
 	h.requests.Store(cfg.Requests)
@@ -116,13 +115,12 @@ func (h *Hub) Reload(cfg Config, l Labels) {
 	h.metrics.setLabels(l)
 }
 
-// SetLevel sets the lowest level that is logged. The live stream, the sink and
-// the metrics have all events.
+// SetLevel sets the lowest logged level. The live stream, the sink and the metrics get all events.
 func (h *Hub) SetLevel(l slog.Level) { h.level.Set(l) }
 
-// SetSink makes f receive every noteworthy event as JSON with its id, without a line
-// feed at the end. It is called by one goroutine, in order; while it blocks, events
-// wait in the queue. f may keep the bytes and must not change them. nil ends it.
+// SetSink sets a function that receives every eventful event as JSON with its id, without a line feed
+// at the end. One goroutine calls it, in order; while it blocks, events wait in the queue. f may keep
+// the bytes and must not change them. nil removes it.
 func (h *Hub) SetSink(f func([]byte)) {
 	if f == nil {
 		h.sink.Store(nil)
@@ -131,13 +129,13 @@ func (h *Hub) SetSink(f func([]byte)) {
 	h.sink.Store(&f)
 }
 
-// SetOpen sets what lists the targets whose breakers are open, for the metric. It is called while the
-// metrics are read and must not block.
+// SetOpen sets the function that returns the targets with open breakers, for the metric. It is called
+// while the metrics are read and must not block.
 func (h *Hub) SetOpen(open func() []recovery.Target) { h.metrics.open.Store(&open) }
 
-// Export sends traces and the metrics of the GenAI conventions to a collector, until
-// Close. It is called once, before the first event; without it, or without an
-// endpoint, [Hub.Traces] is false and nothing is kept for it.
+// Export sends traces and the metrics of the GenAI conventions to a collector, until Close. It must be
+// called once, before the first event. Without it, or without an endpoint, [Hub.Traces] is false and
+// no traces are recorded.
 func (h *Hub) Export(ctx context.Context, cfg OTLP) (err error) {
 	if cfg.Endpoint != "" {
 		h.tracing, err = cfg.open(ctx, h.version, h.metrics, h.log)
@@ -145,16 +143,16 @@ func (h *Hub) Export(ctx context.Context, cfg OTLP) (err error) {
 	return err
 }
 
-// LoseRecording counts a request that could not be recorded, and says so now and then.
+// LoseRecording counts a request that could not be recorded, and logs it at most once a minute.
 func (h *Hub) LoseRecording(why error) { h.recordings.lose(1, why) }
 
 // Traces reports whether requests are traced.
 func (h *Hub) Traces() bool { return h.tracing != nil }
 
-// Begin counts a request as under way, until End.
+// Begin counts a request as active, until End.
 func (h *Hub) Begin() { h.metrics.inFlight.Add(1) }
 
-// End counts a request as no longer under way.
+// End counts a request as no longer active.
 func (h *Hub) End() { h.metrics.inFlight.Add(-1) }
 
 // Handler serves the metrics.
@@ -164,9 +162,8 @@ func (h *Hub) Handler() http.Handler {
 	})
 }
 
-// Observe implements recovery.Observer. It counts the event and, if it is
-// worth a line or somebody listens, queues it; when the queue is full the
-// event is dropped and counted. It never blocks.
+// Observe implements recovery.Observer. It counts the event and queues it if it is eventful or a
+// subscriber wants it; if the queue is full it drops the event and counts that. It never blocks.
 func (h *Hub) Observe(ev recovery.Event) {
 	h.metrics.count(&ev)
 	if t := h.tracing; t != nil {
@@ -175,7 +172,7 @@ func (h *Hub) Observe(ev recovery.Event) {
 			t.measure(r, &ev, h.metrics.label(ev.Model))
 		}
 		if r != nil && r.span != nil {
-			traced := ev // only then it goes to the heap
+			traced := ev // a copy, so that untraced events stay on the stack
 			t.observe(r, &traced)
 		}
 	}
@@ -185,9 +182,9 @@ func (h *Hub) Observe(ev recovery.Event) {
 	if h.plain(&ev) && !h.requests.Load() && !h.feed.wantsAll() || ev.Name == recovery.EventFallbackUsed && !h.fallen.first(&ev) {
 		return
 	}
-	e := ev // only what is queued goes to the heap
+	e := ev // a copy, so that other events stay on the stack
 	if len(e.Attempts) == 1 {
-		e.Attempts = nil // the event says as much, and what waits here must not hold the request's memory
+		e.Attempts = nil // the event has the same data, and a queued event must not hold the request's memory
 	}
 	if e.Time.IsZero() {
 		e.Time = time.Now()
@@ -204,13 +201,13 @@ func (h *Hub) Observe(ev recovery.Event) {
 	h.lose()
 }
 
-// lose counts an event that was not written.
+// lose counts an event that was dropped from the queue.
 func (h *Hub) lose() {
 	h.lost.Add(1)
 	h.metrics.dropped.add(1, "queue")
 }
 
-// run writes what is queued until the queue is closed and empty.
+// run writes queued events until the queue is closed and empty.
 func (h *Hub) run() {
 	defer close(h.done)
 	r := newRenderer()
@@ -243,21 +240,21 @@ func (h *Hub) run() {
 	h.noteDropped()
 }
 
-// plain reports whether ev tells of a request that nothing happened to, and that was not slow.
+// plain reports whether ev is an uneventful and fast request.
 func (h *Hub) plain(ev *recovery.Event) bool {
 	slow := time.Duration(h.slow.Load())
 	return ev.Uneventful() && (slow == 0 || ev.Duration < slow)
 }
 
-// kept reports whether ev belongs to the history that the ring and the sink hold.
+// kept reports whether ev belongs to the history in the ring and the sink.
 func (h *Hub) kept(ev *recovery.Event) bool {
-	if ev.Name == recovery.EventRequestDone && ev.Attempt == 0 && !ev.Others { // turned away before any attempt
+	if ev.Name == recovery.EventRequestDone && ev.Attempt == 0 && !ev.Others { // rejected before any attempt
 		return ev.Peer != "" && h.refused.first(ev)
 	}
 	return !h.plain(ev)
 }
 
-// deliver renders an event once, for everybody.
+// deliver renders an event once and sends it to all outputs.
 func (h *Hub) deliver(r *renderer, ev *recovery.Event) {
 	history := h.kept(ev)
 	rec := record(ev)
@@ -282,7 +279,7 @@ func (h *Hub) deliver(r *renderer, ev *recovery.Event) {
 	}
 }
 
-// drain keeps a broken sink from ending the process.
+// drain calls the sink. It recovers panics, so that a broken sink does not end the process.
 func (h *Hub) drain(sink func([]byte), data []byte) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -293,10 +290,10 @@ func (h *Hub) drain(sink func([]byte), data []byte) {
 	sink(data)
 }
 
-// noteEvery is the shortest time between two lines about dropped events.
+// noteEvery is the shortest interval between two log lines about dropped events.
 const noteEvery = 10 * time.Second
 
-// noteDropped says that lines are missing, where the lines are missed.
+// noteDropped logs how many events were dropped.
 func (h *Hub) noteDropped() {
 	n := h.lost.Load()
 	if n == h.noted || time.Since(h.noteAt) < noteEvery {
@@ -306,13 +303,13 @@ func (h *Hub) noteDropped() {
 	h.noted, h.noteAt = n, time.Now()
 }
 
-// Disconnect ends all live streams and refuses new ones. A server that drains
-// calls it first (http.Server.RegisterOnShutdown): streams do not end by themselves.
+// Disconnect ends all live streams and refuses new ones. A server that drains calls it first
+// (http.Server.RegisterOnShutdown), because the streams do not end by themselves.
 func (h *Hub) Disconnect() { h.feed.close() }
 
-// Close ends the live streams and writes what is queued. Events that come
-// later are counted, and dropped as log lines. If ctx ends first, what is still queued
-// is dropped and counted, and the error says how much it was.
+// Close ends the live streams and writes the queue. Later events are counted in the metrics but not
+// written. If ctx ends first, the rest of the queue is dropped and counted, and the error has its
+// length.
 func (h *Hub) Close(ctx context.Context) error {
 	h.Disconnect()
 	h.mu.Lock()

@@ -10,25 +10,25 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// maxLabels limits the labels of an instrument.
+// maxLabels limits the number of labels of an instrument.
 const maxLabels = 4
 
-// instrument is one metric with all its series. It records for both libraries, because their own instruments
-// look at the labels of each measurement again: that was half of what being watched costs a request. Safe for
-// concurrent use.
+// instrument is one metric with all its series. It records for both Prometheus and OpenTelemetry,
+// because their own instruments resolve the labels for each measurement, which was half of the cost of
+// telemetry per request. Safe for concurrent use.
 type instrument struct {
 	name, help string
-	unit       string    // of a metric of OpenTelemetry; Prometheus has it in the name
-	bounds     []float64 // of a histogram's buckets, ascending; nil: a counter
+	unit       string    // for OpenTelemetry; Prometheus has it in the name
+	bounds     []float64 // upper bounds of a histogram's buckets, ascending; nil: a counter
 	labels     []string
 	desc       *prometheus.Desc
 
 	mu     sync.Mutex
 	series map[[maxLabels]string]*series
-	since  time.Time // the beginning of what series hold
+	since  time.Time // when the series began
 }
 
-// series is a counter's sum, or a histogram.
+// series is the sum of a counter, or a histogram.
 type series struct {
 	sum      float64
 	count    uint64
@@ -38,13 +38,13 @@ type series struct {
 
 var _ prometheus.Collector = (*instrument)(nil)
 
-// newInstrument makes an instrument without series.
+// newInstrument returns an instrument without series.
 func newInstrument(name, help, unit string, bounds []float64, labels ...string) *instrument {
 	return &instrument{name: name, help: help, unit: unit, bounds: bounds, labels: labels, series: map[[maxLabels]string]*series{},
 		since: time.Now(), desc: prometheus.NewDesc(name, help, labels, nil)}
 }
 
-// at finds or makes a series; mu is held.
+// at finds or creates a series; mu is held.
 func (i *instrument) at(values []string) *series {
 	var key [maxLabels]string
 	copy(key[:], values)
@@ -59,14 +59,15 @@ func (i *instrument) at(values []string) *series {
 	return s
 }
 
-// show makes a series that says 0, so that the first count is an increase and not a new series, which rate() does not see.
+// show creates a series with value 0, so that rate() sees the first count as an increase and not as a
+// new series.
 func (i *instrument) show(values ...string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.at(values)
 }
 
-// showAll shows every pair of values, or every value of second if first is nil.
+// showAll creates the series of every pair of values, or of every value of second if first is nil.
 func (i *instrument) showAll(first, second []string) {
 	for _, b := range second {
 		if first == nil {
@@ -78,13 +79,13 @@ func (i *instrument) showAll(first, second []string) {
 	}
 }
 
-// add counts v, which must not be negative, in a counter's series, or a value in a histogram's.
+// add adds v, which must not be negative, to a counter's series, or records it in a histogram's.
 func (i *instrument) add(v float64, values ...string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := i.at(values)
 	if i.bounds != nil {
-		bucket, _ := slices.BinarySearch(i.bounds, v) // a bound is in the bucket below it
+		bucket, _ := slices.BinarySearch(i.bounds, v) // a value equal to a bound belongs to that bucket
 		if s.buckets[bucket]++; s.count == 0 {
 			s.min, s.max = v, v
 		}
@@ -109,7 +110,7 @@ func (i *instrument) forget(label, value string) {
 // Describe implements prometheus.Collector.
 func (i *instrument) Describe(ch chan<- *prometheus.Desc) { ch <- i.desc }
 
-// each calls f for every series, which it must not keep.
+// each calls f for every series. f must not keep it.
 func (i *instrument) each(f func(values [maxLabels]string, s *series)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -118,7 +119,7 @@ func (i *instrument) each(f func(values [maxLabels]string, s *series)) {
 	}
 }
 
-// sums adds up a counter by one of its labels, without what is zero.
+// sums returns a counter's sums by one of its labels, without zeros.
 func (i *instrument) sums(label string) map[string]float64 {
 	sums, at := map[string]float64{}, slices.Index(i.labels, label)
 	i.each(func(values [maxLabels]string, s *series) {
@@ -129,7 +130,7 @@ func (i *instrument) sums(label string) map[string]float64 {
 	return sums
 }
 
-// cumulative returns how many values are up to each bound, and all.
+// cumulative returns the number of values up to each bound, and in total.
 func (s *series) cumulative() []uint64 {
 	list, n := slices.Clone(s.buckets), uint64(0)
 	for b := range list {
@@ -154,7 +155,8 @@ func (i *instrument) Collect(ch chan<- prometheus.Metric) {
 	})
 }
 
-// collect returns a histogram as OpenTelemetry has it, with no point while it is empty. With delta temporality it begins anew.
+// collect returns a histogram in OpenTelemetry's form and its number of points. With delta temporality
+// it starts again from zero.
 func (i *instrument) collect(t metricdata.Temporality) (metricdata.Metrics, int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -8,14 +8,13 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Labels are the values that labels of metrics may have, all from configuration
-// and from fixed tables. Whatever else occurs is counted as "other", so that no client
-// can create series without bound; only the first models that answer get a
-// label of their own without configuration (see maxMet). It is read when it is
-// handed over and not kept.
+// Labels are the possible values of metrics' labels, all from configuration and fixed tables. All
+// other values count as "other", so that clients cannot create an unlimited number of series; only the
+// first models that answer get a label without configuration (see maxMet). It is only read during the
+// call that takes it.
 type Labels struct {
-	// Models are the configured model names with their targets, in order of
-	// preference; the keys of those targets are not looked at.
+	// Models are the configured model names with their targets, in order of preference. Keys of
+	// targets are ignored.
 	Models map[string][]recovery.Target
 	// Upstreams are the configured upstreams with the labels of their own keys.
 	Upstreams map[string][]string
@@ -27,19 +26,19 @@ type Labels struct {
 	Strategies []string
 }
 
-// The label values that stand for what has no name of its own.
+// Label values for everything without a name of its own.
 const (
-	labelOther  = "other"  // a name that is not configured
-	labelNone   = "none"   // nothing applied
+	labelOther  = "other"  // an unknown name
+	labelNone   = "none"   // not applicable
 	labelClient = "client" // any credential of a client
-	labelOK     = "ok"     // an attempt that answered
+	labelOK     = "ok"     // a successful attempt
 	labelGone   = "canceled"
 )
 
-// parallel is the engine's own strategy: a second attempt beside a silent one.
+// parallel is the engine's own strategy: a second attempt in parallel with a silent one.
 const parallel = "parallel"
 
-// names are the values that labels may have. They are immutable.
+// names are the possible label values. They are immutable.
 type names struct {
 	models, strategies, keys map[string]bool
 	upstreams                map[string][]string // with the labels of their own keys
@@ -47,7 +46,7 @@ type names struct {
 	classes                  map[recovery.Class]bool
 }
 
-// setLabels shows the series for l and removes those of names that are gone.
+// setLabels creates the series for l and removes those of removed names.
 func (m *metrics) setLabels(l Labels) {
 	m.naming.Lock()
 	defer m.naming.Unlock()
@@ -102,7 +101,7 @@ func (m *metrics) setLabels(l Labels) {
 	}
 }
 
-// forget removes the series of names that a reload took out.
+// forget removes the series of names that a reload removed.
 func forget[V any](old, now map[string]V, label string, of ...*instrument) {
 	for name := range old {
 		if _, stays := now[name]; !stays && name != labelOther {
@@ -127,14 +126,14 @@ func (m *metrics) showUpstream(label string, classes []string) {
 	m.billed.show(label)
 }
 
-// maxMet bounds how many models get a label without being configured, and
-// maxModelName the length of their names in bytes.
+// maxMet limits the models that get a label without being configured, and maxModelName the length of
+// their names, in bytes.
 const (
 	maxMet       = 20
 	maxModelName = 100
 )
 
-// label is the model's, one of a bounded set.
+// label returns the label of a model, from a bounded set.
 func (m *metrics) label(model string) string {
 	if m.names.Load().models[model] || (*m.met.Load())[model] {
 		return model
@@ -142,8 +141,8 @@ func (m *metrics) label(model string) string {
 	return labelOther
 }
 
-// meet gives a model that answered a label of its own, while there are few.
-// Upstreams have answered for these names: a client cannot make them up.
+// meet gives a model that answered its own label, up to maxMet. A client cannot invent such names,
+// because an upstream has answered for them.
 func (m *metrics) meet(name string) {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(*m.met.Load()) >= maxMet || name == "" || name == labelOther || len(name) > maxModelName || strings.ContainsFunc(name, odd) {
@@ -183,7 +182,7 @@ func (n *names) class(c recovery.Class) string {
 	return labelOther
 }
 
-// attempt is the class of an attempt of a request that ended so.
+// attempt returns the class label of an attempt; out is the outcome of its request.
 func (n *names) attempt(c recovery.Class, out string) string {
 	switch {
 	case c != "":

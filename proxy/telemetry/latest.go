@@ -10,13 +10,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// maxHealthy is how many of the latest requests to which nothing happened are kept in memory.
+// maxHealthy is how many of the latest uneventful requests are kept in memory.
 const maxHealthy = 1000
 
-// healthyNumbers are apart from those of events that are written, so that their ids differ.
+// healthyNumbers is the first number in ids of uneventful requests; it keeps them different from ids
+// of written events.
 const healthyNumbers = 1 << 50
 
-// latest keeps the latest requests to which nothing happened, so that one of them can be found. They are in no
+// latest keeps the latest uneventful requests, so that a single one can be looked up. They are in no
 // log, and end with the process. Safe for concurrent use.
 type latest struct {
 	mu   sync.Mutex
@@ -24,7 +25,7 @@ type latest struct {
 	n    int // events so far
 }
 
-// keep costs a copy, once the ring is full; ev must not be changed afterwards.
+// keep stores a copy of ev, whose contents must not change afterwards.
 func (k *latest) keep(ev *recovery.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -34,14 +35,14 @@ func (k *latest) keep(ev *recovery.Event) {
 		k.ring[k.n%maxHealthy] = *ev
 	}
 	e := &k.ring[k.n%maxHealthy]
-	e.Attempts = nil // they would hold the request's memory, and the event says as much of the only one
+	e.Attempts = nil // they would hold the request's memory, and the event has the same data of the only one
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
 	k.n++
 }
 
-// messages renders those that f wants, oldest first.
+// messages renders the requests that pass f, oldest first.
 func (k *latest) messages(replica string, f filter) (list []message) {
 	k.mu.Lock()
 	ring, first := slices.Clone(k.ring), max(0, k.n-maxHealthy)

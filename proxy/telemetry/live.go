@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// keepAlive is the pause after which a comment shows that the stream is alive:
-	// well below the idle limits of browsers and of proxies on the way.
+	// keepAlive is the interval of comments on a silent stream, well below the idle limits of browsers
+	// and proxies.
 	keepAlive = 15 * time.Second
-	// writeLimit bounds one write to a subscriber who does not read.
+	// writeLimit limits one write to a subscriber that does not read.
 	writeLimit = 30 * time.Second
 )
 
@@ -26,13 +26,13 @@ const (
 //	event: NAME
 //	data: {the event as in the log, with its id}
 //
-// Comments keep it alive. ?last=N begins with the last N noteworthy events (of
-// at most 1,000), the header Last-Event-ID with those that came after that one;
-// ?requests=1 adds the requests of this replica to which nothing happened. ?event=,
-// session=, model=, target=, class=, request= (ours or the upstream's), key= and status= let only events pass that
-// have one of the values given, slower= those that took so many milliseconds. A reader that is too slow loses events, and is told with an
-// event "dropped", data {"dropped":N}. At most 32 readers; the stream ends with the
-// request or with [Hub.Disconnect]. It checks nobody's rights.
+// Comments keep it alive. ?last=N begins with the last N eventful events (at most 1,000), the header
+// Last-Event-ID with those after that one; ?requests=1 adds the uneventful requests of this replica.
+// ?event=, session=, model=, target=, class=, request= (the gateway's id or the upstream's), key= and
+// status= pass only events with one of the given values, slower= those that took at least as many
+// milliseconds. A reader that is too slow loses events, and gets an event "dropped" with data
+// {"dropped":N}. There are at most 32 readers; the stream ends with the request or with
+// [Hub.Disconnect]. It does not check access rights.
 func (h *Hub) Events() http.Handler { return http.HandlerFunc(h.serveEvents) }
 
 func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +55,7 @@ func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	header.Set("X-Accel-Buffering", "no") // nginx would buffer events
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusOK)
 	if sub.following != nil {
@@ -73,10 +73,9 @@ func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
 	h.stream(newEventWriter(w), r.Context().Done(), history, sub)
 }
 
-// History serves what happened, of all replicas that share a log, for
-// GET /rebound/events/history: {"events": [...]}, oldest first. ?last=N, 100 if it
-// is not given, and the filters are those of [Hub.Events]. ?requests=1 adds the last thousand
-// requests of this replica to which nothing happened.
+// History serves past events of all replicas that share a log, for GET /rebound/events/history:
+// {"events": [...]}, oldest first. ?last=N (default 100) and the filters are those of [Hub.Events].
+// ?requests=1 adds the last thousand uneventful requests of this replica.
 func (h *Hub) History() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ask, ok := readAsk(w, r, usualHistory, "requests")
@@ -99,16 +98,16 @@ func (h *Hub) History() http.Handler {
 	})
 }
 
-// ask is what a reader of events wants.
+// ask holds the parameters of a request for events.
 type ask struct {
 	last     int
-	after    eventID // empty: the last ones
+	after    eventID // empty: the latest ones
 	requests bool
 	wanted   filter
 }
 
-// readAsk reads a request for events, or refuses it. usual is how many past events
-// there are where nobody says how many, others are further names in the query.
+// readAsk reads a request for events, or refuses it. usual is the default number of past events,
+// others are further valid query parameters.
 func readAsk(w http.ResponseWriter, r *http.Request, usual int, others ...string) (a ask, ok bool) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
@@ -144,8 +143,8 @@ func readAsk(w http.ResponseWriter, r *http.Request, usual int, others ...string
 	return a, true
 }
 
-// history is the part of the past that a reader asks for. here is what this replica
-// remembers.
+// history returns the part of the past that a reader asks for. here has the kept messages of this
+// replica.
 func (h *Hub) history(ctx context.Context, a ask, here []message) []message {
 	n := a.last
 	if a.after != "" {
@@ -172,7 +171,7 @@ func (h *Hub) history(ctx context.Context, a ask, here []message) []message {
 	return list
 }
 
-// stream writes until the client, the hub or the connection ends.
+// stream writes events until the client leaves, the hub disconnects or a write fails.
 func (h *Hub) stream(w *eventWriter, gone <-chan struct{}, history []message, sub *subscriber) {
 	defer w.release()
 	for _, m := range history {
@@ -208,7 +207,7 @@ func (h *Hub) stream(w *eventWriter, gone <-chan struct{}, history []message, su
 	}
 }
 
-// eventWriter gathers events and writes them together.
+// eventWriter collects events and writes them together.
 type eventWriter struct {
 	w   http.ResponseWriter
 	rc  *http.ResponseController
@@ -232,14 +231,14 @@ func (w *eventWriter) add(m message) {
 	w.buf.WriteString("\n\n")
 }
 
-// addNew adds an event unless the reader got it as history.
+// addNew adds an event unless the reader already got it as history.
 func (w *eventWriter) addNew(sub *subscriber, m message) {
 	if !sub.seen[m.id] {
 		w.add(m)
 	}
 }
 
-// addQueued adds what waits already, so that a burst is one write.
+// addQueued adds all queued events, so that a burst is one write.
 func (w *eventWriter) addQueued(sub *subscriber) {
 	for range subscriberQueue {
 		select {
@@ -257,10 +256,10 @@ func (w *eventWriter) dropped(n int) {
 	w.buf.WriteString("}\n\n")
 }
 
-// comment is one line: an empty line after it would be an event to some readers.
+// comment adds one line: an empty line after it would be an event for some readers.
 func (w *eventWriter) comment() { w.buf.WriteString(": keep-alive\n") }
 
-// flush sends what was added; false means that nobody reads it.
+// flush sends what was added; it returns false if the client is gone.
 func (w *eventWriter) flush() bool {
 	_ = w.rc.SetWriteDeadline(time.Now().Add(writeLimit)) // not every connection has one
 	_, err := w.w.Write(w.buf.Bytes())
@@ -268,11 +267,11 @@ func (w *eventWriter) flush() bool {
 	return err == nil && w.rc.Flush() == nil
 }
 
-// release lifts the deadline from a connection that goes on to serve others.
+// release removes the write deadline, because the connection may serve further requests.
 func (w *eventWriter) release() { _ = w.rc.SetWriteDeadline(time.Time{}) }
 
-// refuse answers with OpenAI's error envelope, as all errors of the gateway's own.
-// The texts need no escaping.
+// refuse answers with OpenAI's error envelope, like all errors of the gateway. The texts must not need
+// escaping.
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -9,9 +9,8 @@ import (
 	"github.com/rebound-llm/rebound/proxy/redact"
 )
 
-// output is the one writer of log lines: every Write is one whole line. A line that
-// cannot be written (a full disk, a reader that has ended) is counted: there is nowhere
-// else to say so.
+// output writes the log lines: every Write is one whole line. A line that cannot be written (a full
+// disk, a closed pipe) is only counted, because there is no other place to report it.
 type output struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -29,7 +28,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// handler writes lines in the configured format.
+// handler returns the slog handler of the configured format.
 func handler(format string, w io.Writer, opts *slog.HandlerOptions) slog.Handler {
 	if format == "text" {
 		return slog.NewTextHandler(w, opts)
@@ -37,15 +36,15 @@ func handler(format string, w io.Writer, opts *slog.HandlerOptions) slog.Handler
 	return slog.NewJSONHandler(w, opts)
 }
 
-// ownKeys is what the process's own lines have in common with those of events:
-// UTC, and no secret in what libraries and the system had to say.
+// ownKeys makes the process's own lines consistent with those of events: UTC, and no secrets in text
+// of libraries and the system.
 func ownKeys(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		return inUTC(a)
 	}
 	switch a.Value.Kind() {
 	case slog.KindString:
-		if a.Key != "request" && a.Key != "session" { // ids, and as random as secrets
+		if a.Key != "request" && a.Key != "session" { // ids look as random as secrets
 			a.Value = slog.StringValue(redact.Text(a.Value.String()))
 		}
 	case slog.KindAny:
@@ -59,7 +58,7 @@ func ownKeys(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// parseLevel reads a level of the configuration; info for anything else.
+// parseLevel parses a level of the configuration; it returns info for anything else.
 func parseLevel(s string) slog.Level {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(s)); err != nil {

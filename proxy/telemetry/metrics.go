@@ -15,23 +15,22 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Buckets in seconds. A completion takes from a fraction of a second to many
-// minutes, so the bounds are spread evenly over the orders of magnitude; they
-// include the defaults of first-token limits and deadlines (30 s, 60 s, 600 s).
+// Buckets in seconds. A completion takes from a fraction of a second to many minutes, so the bounds
+// grow exponentially; they include the default first-token limits and deadlines (30 s, 60 s, 600 s).
 var (
 	durationBuckets = []float64{.1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200}
 	ttfbBuckets     = []float64{.05, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600}
 )
 
-// metrics are all metrics of the gateway. A test pins names, labels and help.
+// metrics are all metrics of the gateway. A test fixes names, labels and help.
 type metrics struct {
-	// Of requests and attempts.
+	// About requests and attempts.
 	requests, duration, ttfb, attempts, recoveries, cooldowns, fallbacks, tokens, billed, extra, recovery, dropped *instrument
-	// By gateway key: without keys there are no series.
+	// By gateway key; without keys there are no series.
 	keyRequests, keyRefused, keyTokens, keySpent *instrument
-	// Of histories and of the agents' own failures; all labels come from fixed sets.
+	// About histories and the agents' own failures; all labels come from fixed sets.
 	compressions, compressed, truncated, repairs, failures, loops, guidance, outcomes, judged, sessions, plans, approvals *instrument
-	// Of OpenTelemetry's conventions, for a collector only.
+	// Of OpenTelemetry's conventions, only for a collector.
 	genDuration, genFirst, genTokens *instrument
 
 	inFlight  atomic.Int64
@@ -39,9 +38,9 @@ type metrics struct {
 	condition atomic.Pointer[func() Condition]
 	spend     atomic.Pointer[func(model, key string, tokens int, money float64)]
 
-	naming sync.Mutex // one change of the names, or of what was met, at a time
+	naming sync.Mutex // serialises changes of names and met
 	names  atomic.Pointer[names]
-	met    atomic.Pointer[map[string]bool] // models that nobody configured; replaced, never changed
+	met    atomic.Pointer[map[string]bool] // models that are not configured; replaced, never changed
 }
 
 func newMetrics(r prometheus.Registerer, version string) *metrics {
@@ -134,12 +133,12 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 	return m
 }
 
-// drop counts lost events for somebody who knows one reason.
+// drop returns a function that counts lost events with one reason.
 func (m *metrics) drop(where string) func(n int) {
 	return func(n int) { m.dropped.add(float64(n), where) }
 }
 
-// collector gives the metrics of OpenTelemetry's conventions to its SDK, which sends them.
+// collector passes the metrics of OpenTelemetry's conventions to its SDK, which sends them.
 type collector struct {
 	*metrics
 	temporality metricdata.Temporality
@@ -161,8 +160,7 @@ func (c collector) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	return []metricdata.ScopeMetrics{out}, nil
 }
 
-// build completes what the caller knows of the running program with what the
-// linker noted.
+// build completes the version and revision from the build information.
 func build(version string) (v, revision string) {
 	v, revision = version, "unknown"
 	if b, ok := debug.ReadBuildInfo(); ok {

@@ -1,11 +1,11 @@
 package telemetry
 
-// The names of OpenTelemetry's semantic conventions for generative AI that are used
-// here, as they were published last (opentelemetry.io/docs/specs/semconv/gen-ai) and
-// backends know them. They are in development, so they stand in this file only. In
-// November 2026 the next version (github.com/open-telemetry/semantic-conventions-genai)
-// renames cache_creation to cache_write, client.operation.duration and
-// .time_to_first_chunk to client.inference.*, and makes several of client.token.usage.
+// The names of OpenTelemetry's semantic conventions for generative AI that are used here, in the
+// latest published version (opentelemetry.io/docs/specs/semconv/gen-ai), which backends support. The
+// conventions are in development, so the names occur only in this file. As of November 2026 the next
+// version (github.com/open-telemetry/semantic-conventions-genai) renames cache_creation to
+// cache_write, client.operation.duration and .time_to_first_chunk to client.inference.*, and splits
+// client.token.usage.
 const (
 	genOperation    = "gen_ai.operation.name"
 	genProvider     = "gen_ai.provider.name"
@@ -27,21 +27,20 @@ const (
 	genFirstChunkMetric = "gen_ai.client.operation.time_to_first_chunk"
 	genTokensMetric     = "gen_ai.client.token.usage"
 
-	// genOpenAI is the provider as the conventions mean it: the format that is spoken.
-	// Who is behind an upstream the gateway does not know.
+	// genOpenAI is the provider as the conventions define it: the API format. The gateway does not
+	// know the provider behind an upstream.
 	genOpenAI = "openai"
 	genChat   = "chat"
 
-	// own is what the names of attributes begin with that the conventions do not have:
-	// the fields of events.
+	// own is the prefix of attributes outside the conventions: the fields of events.
 	own = "rebound."
 )
 
-// Buckets that the conventions recommend.
+// Buckets recommended by the conventions.
 var (
 	genDurationBuckets = []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 	genTokensBuckets   = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 )
 
-// usageNames are the names of the parts of a usage, by kind.
+// usageNames are the attribute names of a usage, by kind.
 var usageNames = [kinds]string{genInput, genOutput, genCacheRead, genCacheWrite, genReasoning}

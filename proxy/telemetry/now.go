@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// A sample of the counters is kept every sampleEvery, so that who looks after
-// something has happened sees it, without a Prometheus of his own.
+// A sample of the counters is kept every sampleEvery, so that an operator can see recent history
+// without Prometheus.
 const (
 	sampleEvery = 5 * time.Second
 	maxSamples  = 180 // a quarter of an hour
 )
 
-// sample is where the counters of this replica stand; what is zero is left out.
+// sample is the state of this replica's counters, without zeros.
 type sample struct {
 	Time     time.Time          `json:"time"`
 	InFlight float64            `json:"in_flight"`
 	Requests map[string]float64 `json:"requests"` // by outcome
 	// Attempts are by upstream, and by the class of their failure, or ok.
 	Attempts   map[string]map[string]float64 `json:"attempts"`
-	Strategies map[string]float64            `json:"strategies"` // that saved a request
+	Strategies map[string]float64            `json:"strategies"` // successful ones
 	Tokens     map[string]float64            `json:"tokens"`     // of answers, by kind
-	Extra      map[string]float64            `json:"extra"`      // spent beyond them, by kind
+	Extra      map[string]float64            `json:"extra"`      // used by recovery beyond answers, by kind
 	Compressed map[string]float64            `json:"compressed"` // before and after
 	Dropped    map[string]float64            `json:"dropped"`    // events, by where
-	TTFB       []float64                     `json:"ttfb"`       // streamed answers up to each bound, and all
+	TTFB       []float64                     `json:"ttfb"`       // number of streamed answers up to each bound, and in total
 }
 
-// samples are the last ones, as JSON. Safe for concurrent use.
+// samples keeps the latest samples, as JSON. Safe for concurrent use.
 type samples struct {
 	mu   sync.Mutex
 	list []json.RawMessage
@@ -41,7 +41,7 @@ func (s *samples) add(one json.RawMessage) {
 	defer s.mu.Unlock()
 	s.list = append(s.list, one)
 	if len(s.list) > maxSamples {
-		s.list[0] = nil // append moves the rest to a new array now and then
+		s.list[0] = nil // frees its memory before the next append reallocates the list
 		s.list = s.list[1:]
 	}
 }
@@ -76,12 +76,12 @@ func (h *Hub) look() json.RawMessage {
 			s.TTFB[i] += float64(upTo)
 		}
 	})
-	b, _ := json.Marshal(s) // numbers and names always can be
+	b, _ := json.Marshal(s) // numbers and strings always marshal
 	return b
 }
 
-// Now serves where this replica's counters stand, for GET /rebound/now. ?series=N
-// adds the last N samples (of at most 180, one every five seconds), oldest first.
+// Now serves the current counters of this replica, for GET /rebound/now. ?series=N adds the last N
+// samples (at most 180, one every five seconds), oldest first.
 func (h *Hub) Now() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, err := 0, error(nil)

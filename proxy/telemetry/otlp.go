@@ -21,13 +21,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// OTLP says where traces and the metrics of the GenAI conventions go. Headers,
-// certificates and the service's name are OpenTelemetry's own variables:
-// OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_SERVICE_NAME.
+// OTLP configures the export of traces and the metrics of the GenAI conventions. Headers, certificates
+// and the service name are set with OpenTelemetry's own variables: OTEL_EXPORTER_OTLP_HEADERS,
+// OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_SERVICE_NAME.
 type OTLP struct {
 	Endpoint string  `yaml:"endpoint"` // base URL of a collector; empty: nothing is sent
 	Protocol string  `yaml:"protocol"` // grpc or http/protobuf
-	Sample   float64 `yaml:"sample"`   // share of traces, where the client's traceparent does not decide
+	Sample   float64 `yaml:"sample"`   // fraction of requests that are traced if the client's traceparent does not decide
 }
 
 // OTLPDefaults returns the configuration that applies when none is given.
@@ -55,7 +55,7 @@ func (c OTLP) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Bounds of what waits for a collector. A request never does.
+// Limits of the data that waits for a collector. Requests never wait.
 const (
 	spanQueue    = 4096
 	spanBatch    = 512
@@ -63,7 +63,7 @@ const (
 	metricsEvery = time.Minute
 )
 
-// open connects to the collector, which need not be there.
+// open connects to the collector, which need not be reachable.
 func (c OTLP) open(ctx context.Context, version string, counted *metrics, log *slog.Logger) (*tracing, error) {
 	spans, metrics, err := c.exporters(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c OTLP) open(ctx context.Context, version string, counted *metrics, log *s
 	}), nil
 }
 
-// exporters are the SDK's own.
+// exporters returns the SDK's exporters.
 func (c OTLP) exporters(ctx context.Context) (sdktrace.SpanExporter, metric.Exporter, error) {
 	if c.Protocol == protocolGRPC {
 		t, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(c.Endpoint), otlptracegrpc.WithTimeout(exportTime))
@@ -112,13 +112,13 @@ func (c OTLP) exporters(ctx context.Context) (sdktrace.SpanExporter, metric.Expo
 
 const collectorLost = "the OpenTelemetry collector did not take what was sent"
 
-// outlet counts what does not reach its place, and says so now and then.
+// outlet counts losses on the way to a destination, and logs them at most once a minute.
 type outlet struct {
 	dropped func(n int)
 	log     *slog.Logger
 	says    string
-	waiting atomic.Int64 // spans
-	said    atomic.Int64 // when it was last said, in Unix seconds
+	waiting atomic.Int64 // spans in the queue
+	said    atomic.Int64 // when the last loss was logged, in Unix seconds
 }
 
 func (o *outlet) lose(n int, why error) {
@@ -131,7 +131,7 @@ func (o *outlet) lose(n int, why error) {
 
 var errBehind = errors.New("too many spans wait for it")
 
-// bounded keeps spans from the queue that would be dropped there without a word.
+// bounded counts spans that the SDK's queue would drop silently.
 type bounded struct {
 	sdktrace.SpanProcessor
 	*outlet
@@ -160,7 +160,7 @@ func (o spanOutlet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySp
 		o.lose(len(spans), err)
 	}
 	o.waiting.Add(-int64(len(spans)))
-	return nil // it was said
+	return nil // it was logged
 }
 
 type metricOutlet struct {
@@ -173,5 +173,5 @@ func (o metricOutlet) Export(ctx context.Context, m *metricdata.ResourceMetrics)
 	if err := o.Exporter.Export(ctx, m); err != nil {
 		o.lose(0, err)
 	}
-	return nil // it was said; the next one has all of it
+	return nil // it was logged; the next export has all of it
 }

@@ -6,20 +6,21 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// refusedEvery is how often the history has a request of one client that was turned away for one reason.
+// refusedEvery is the shortest interval between history entries for rejected requests of one client
+// with one reason.
 const refusedEvery = time.Minute
 
-// maxRefusals limits how many pairs of a client and a reason are counted separately within that time.
+// maxRefusals limits the pairs of client and reason that are counted separately within that time.
 const maxRefusals = 64
 
-// refusals chooses which of the requests that were turned away before any attempt belong to the history: the first of a
-// client and reason, and then one a minute, with the number of those since. If all did, anybody could flush the history.
-// Only one goroutine may use it.
+// refusals selects which requests rejected before any attempt belong to the history: the first of a
+// client and reason, and then one a minute, with the number since then. Otherwise anybody could flush
+// the history. Only one goroutine may use it.
 type refusals struct{ counted map[refusal]*tally }
 
 type refusal struct{ peer, key, rule string }
 
-// first reports whether ev belongs to the history, and gives it its number.
+// first reports whether ev belongs to the history, and sets its count.
 func (r *refusals) first(ev *recovery.Event) bool {
 	who := refusal{ev.Peer, ev.Key, ev.Rule}
 	if r.counted[who] == nil {
@@ -29,7 +30,7 @@ func (r *refusals) first(ev *recovery.Event) bool {
 			}
 		}
 		if len(r.counted) >= maxRefusals {
-			who = refusal{} // the rest is counted together
+			who = refusal{} // all further pairs are counted together
 		}
 	}
 	t := r.counted[who]

@@ -15,17 +15,17 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Bounds of what others wrote, in bytes.
+// Limits of text from others, in bytes.
 const (
 	maxCause = 512
 	maxName  = 128
-	// maxRaw bounds what of a cause is searched for secrets.
+	// maxRaw limits how much of a cause is searched for secrets.
 	maxRaw   = 2048
-	maxTries = 20 // attempts of one request that are listed
+	maxTries = 20 // listed attempts of one request
 )
 
-// finish is why an answer ended, in the words of the conventions. Whatever is no word
-// is not repeated: an upstream may say anything.
+// finish returns why an answer ended, in the words of the conventions. A value that is not a plain
+// word becomes "other", because an upstream may send anything.
 func finish(f recovery.Finish) string {
 	switch f {
 	case recovery.FinishCalls:
@@ -47,8 +47,8 @@ func level(name recovery.EventName) slog.Level {
 	return slog.LevelInfo
 }
 
-// record lists what is known of an event, in the order in which a person reads
-// it. It is the one place that names the keys; zero fields are left out.
+// record lists the fields of an event in reading order. Only this function names the keys; zero fields
+// are omitted.
 func record(ev *recovery.Event) slog.Record {
 	r := slog.NewRecord(ev.Time, level(ev.Name), clean(string(ev.Name), maxName), 0)
 	attrs := make([]slog.Attr, 0, 28)
@@ -132,8 +132,7 @@ func record(ev *recovery.Event) slog.Record {
 	return r
 }
 
-// details lists what only some events have. Text that models or tools wrote is
-// left out: rules, kinds and counts tell enough.
+// details lists fields that only some events have. It omits text of models and tools.
 func details(ev *recovery.Event) (attrs []slog.Attr) {
 	if c := ev.Compressed; c != nil {
 		attrs = append(attrs, slog.Any("tiers", list(c.Tiers)), slog.Int("steps_compressed", c.Steps),
@@ -194,7 +193,7 @@ func details(ev *recovery.Event) (attrs []slog.Attr) {
 	return attrs
 }
 
-// list renders names; never null.
+// list renders names, never as null.
 type list []string
 
 // MarshalJSON implements json.Marshaler.
@@ -211,7 +210,7 @@ func (l list) MarshalText() ([]byte, error) {
 	return []byte(clean(strings.Join(l, ","), maxCause)), nil
 }
 
-// place is a target without its key.
+// place returns a target without its key.
 func place(t recovery.Target) string {
 	if t.Upstream == "" && t.Model == "" {
 		return ""
@@ -219,7 +218,7 @@ func place(t recovery.Target) string {
 	return t.Upstream + "/" + t.Model
 }
 
-// millis rounds to milliseconds; what took any time took at least one.
+// millis rounds to milliseconds; any time above zero is at least one.
 func millis(d time.Duration) int {
 	if d > 0 && d < time.Millisecond {
 		return 1
@@ -229,7 +228,7 @@ func millis(d time.Duration) int {
 
 // tries renders the attempts of a request.
 type tries struct {
-	arrival time.Time // of the request: their starts are told from there
+	arrival time.Time // of the request; starts are relative to it
 	list    []recovery.Record
 }
 
@@ -273,7 +272,7 @@ func (t tries) MarshalText() ([]byte, error) {
 	return b, nil
 }
 
-// renderer writes events as JSON. It is for one goroutine.
+// renderer renders events as JSON. One goroutine uses it.
 type renderer struct {
 	buf     bytes.Buffer
 	handler slog.Handler
@@ -285,14 +284,14 @@ func newRenderer() *renderer {
 	return r
 }
 
-// render returns a line of JSON that ends in a line feed. It is the caller's.
+// render returns a line of JSON with a line feed at the end. The caller owns it.
 func (r *renderer) render(rec slog.Record) []byte {
 	r.buf.Reset()
-	_ = r.handler.Handle(context.Background(), rec) // a buffer takes everything
+	_ = r.handler.Handle(context.Background(), rec) // writing to a buffer never fails
 	return bytes.Clone(r.buf.Bytes())
 }
 
-// eventKeys makes slog's message the event's name, and time UTC: lines of several
+// eventKeys renames slog's message to event, and converts times to UTC, because lines of several
 // replicas are read together.
 func eventKeys(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 {
@@ -314,19 +313,18 @@ func inUTC(a slog.Attr) slog.Attr {
 	return a
 }
 
-// cause bounds what an error said, without secrets.
+// cause limits and redacts an error message.
 func cause(s string) string {
 	if len(s) > maxRaw {
-		// A secret that is cut in two is not found: leave out the last word.
+		// A secret that is cut in two is not detected: omit the last word.
 		s = s[:maxRaw]
 		s = s[:strings.LastIndexAny(s, " \t\r\n")+1] + "…"
 	}
 	return clean(redact.Text(clean(s, 4*maxRaw)), maxCause)
 }
 
-// clean makes text of others fit for one line of at most limit bytes: invalid
-// bytes and what a terminal or a browser would obey (control and format
-// characters) become spaces.
+// clean returns text that fits one line of at most limit bytes: invalid bytes and characters that a
+// terminal or a browser would interpret (control and format characters) become spaces.
 func clean(s string, limit int) string {
 	ok := len(s) <= limit
 	for i := 0; ok && i < len(s); i++ {
@@ -337,7 +335,7 @@ func clean(s string, limit int) string {
 	}
 	const ellipsis = "…"
 	var b strings.Builder
-	cut := 0 // the length at which an ellipsis still fits
+	cut := 0 // the longest length at which an ellipsis still fits
 	for _, c := range s {
 		if !unicode.IsGraphic(c) || unicode.Is(unicode.Zl, c) || unicode.Is(unicode.Zp, c) {
 			c = ' '

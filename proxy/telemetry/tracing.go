@@ -18,23 +18,23 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// tracing makes a span of each request and a child of each of its attempts. What
-// else happens to a request is an event of its span. Safe for concurrent use.
+// tracing creates a span for each request and a child span for each of its attempts. Other events
+// become events of the request's span. Safe for concurrent use.
 type tracing struct {
 	tracer   trace.Tracer
-	sample   float64 // share of the requests that begin a trace
+	sample   float64 // fraction of the requests that begin a trace
 	close    func(context.Context) error
-	requests sync.Map // of *traced, by the request's id, while it is under way; none for a chat that is not traced
+	requests sync.Map // of *traced, by id of an active request; none for a chat that is not traced
 	measured *metrics
 }
 
-// traced is a request under way.
+// traced is an active request.
 type traced struct {
 	operation string
 	ctx       context.Context // with the request's span
-	span      trace.Span      // nil where only its operation is kept
+	span      trace.Span      // nil if only its operation is needed
 
-	mu       sync.Mutex // attempts start side by side
+	mu       sync.Mutex // attempts may start in parallel
 	attempts map[int]trace.Span
 }
 
@@ -42,13 +42,12 @@ func newTracing(t trace.Tracer, measured *metrics, sample float64, close func(co
 	return &tracing{tracer: t, measured: measured, sample: sample, close: close}
 }
 
-// Trace begins the span of a request, which goes on with the trace that its headers
-// name, or begins one for a share of the requests. operation is one of the conventions'.
-// The request's request_done ends it; end, which must be called in any case, forgets a
-// request that broke before.
+// Trace begins the span of a request. It continues the trace in the request's headers, or begins one
+// for a fraction of the requests. operation is a name of the conventions. The request's request_done
+// ends the span; end must always be called, and ends it if that event did not come.
 func (h *Hub) Trace(request, operation, model string, arrived time.Time, header http.Header) (end func()) {
 	t := h.tracing
-	if len(header["Traceparent"]) == 0 && rand.Float64() >= t.sample { // the SDK would take as much for it as for the others
+	if len(header["Traceparent"]) == 0 && rand.Float64() >= t.sample { // the SDK's sampling would cost as much as tracing
 		if operation == genChat {
 			return func() {}
 		}
@@ -66,7 +65,7 @@ func (h *Hub) Trace(request, operation, model string, arrived time.Time, header 
 	}
 }
 
-// abandon ends the spans of a request of which nobody will say how it ended.
+// abandon ends the spans of a request without a request_done.
 func (r *traced) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,8 +76,8 @@ func (r *traced) abandon() {
 	r.span.End()
 }
 
-// TraceAttempt begins the span of a request's attempt and returns the headers that
-// let the upstream go on with it; nil where the request is not traced.
+// TraceAttempt begins the span of an attempt and returns the headers that let the upstream continue
+// the trace, or nil if the request is not traced.
 func (h *Hub) TraceAttempt(request string, number int, target recovery.Target) http.Header {
 	v, ok := h.tracing.requests.Load(request)
 	if !ok {
@@ -107,7 +106,7 @@ func spanName(operation, model string) string {
 	return operation + " " + clean(model, maxName)
 }
 
-// find is what is kept of a request; nil for nothing.
+// find returns the state of a request, or nil.
 func (t *tracing) find(request string) *traced {
 	if v, ok := t.requests.Load(request); ok {
 		return v.(*traced)
@@ -115,7 +114,7 @@ func (t *tracing) find(request string) *traced {
 	return nil
 }
 
-// observe adds an event to its request's span; request_done ends it.
+// observe adds an event to its request's span; request_done ends the span.
 func (t *tracing) observe(r *traced, ev *recovery.Event) {
 	if ev.Time.IsZero() {
 		ev.Time = time.Now()
@@ -131,12 +130,12 @@ func (t *tracing) observe(r *traced, ev *recovery.Event) {
 	r.end(ev)
 }
 
-// end ends the spans of a request and of its attempts.
+// end ends the spans of a request and its attempts.
 func (r *traced) end(ev *recovery.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := ev.Attempts
-	if len(list) == 0 { // of a request that is only passed on
+	if len(list) == 0 { // a forwarded request
 		list = []recovery.Record{{Target: ev.Target, Class: ev.Class, Started: ev.Time}}
 	}
 	for number, span := range r.attempts {
@@ -184,8 +183,8 @@ func fail(span trace.Span, class recovery.Class) {
 	}
 }
 
-// measure records the conventions' metrics of a request that was asked upstream. label
-// is the model's, from a bounded set.
+// measure records the conventions' metrics of a request with attempts. label is the model's label,
+// from a bounded set.
 func (t *tracing) measure(r *traced, ev *recovery.Event, label string) {
 	if ev.Attempt == 0 {
 		return
@@ -198,7 +197,7 @@ func (t *tracing) measure(r *traced, ev *recovery.Event, label string) {
 	if ev.Streamed && ev.TTFB > 0 {
 		t.measured.genFirst.add(ev.TTFB.Seconds(), operation, label)
 	}
-	used := ev.Usage.Add(ev.Cost) // what is billed
+	used := ev.Usage.Add(ev.Cost) // all billed usage
 	if used.Input > 0 {
 		t.measured.genTokens.add(sane(used.Input), operation, label, "input")
 	}
@@ -209,7 +208,7 @@ func (t *tracing) measure(r *traced, ev *recovery.Event, label string) {
 
 func text(key, value string) attribute.KeyValue { return attribute.String(key, clean(value, maxName)) }
 
-// fields are the fields of an event as attributes: the same names, after a prefix.
+// fields returns the fields of an event as attributes with the prefix own.
 func fields(rec slog.Record) (out []attribute.KeyValue) {
 	rec.Attrs(func(a slog.Attr) bool {
 		out = appendField(out, own+a.Key, a.Value)
@@ -237,10 +236,10 @@ func appendField(out []attribute.KeyValue, key string, v slog.Value) []attribute
 		return out
 	}
 	switch list := v.Any().(type) {
-	case tries: // each is a span of its own
+	case tries: // each attempt has its own span
 		return out
 	case encoding.TextMarshaler:
-		b, _ := list.MarshalText() // ours never fail
+		b, _ := list.MarshalText() // the types of this package never fail
 		return append(out, attribute.String(key, string(b)))
 	}
 	return append(out, attribute.String(key, fmt.Sprint(v.Any())))
