@@ -10,10 +10,10 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Limits are what an account may use. Zero is no limit.
+// Limits are the limits of an account. Zero means no limit.
 type Limits struct {
 	RequestsPerMinute int `yaml:"requests_per_minute"`
-	Concurrent        int `yaml:"concurrent"` // requests at once
+	Concurrent        int `yaml:"concurrent"` // simultaneous requests
 	TokensPerMinute   int `yaml:"tokens_per_minute"`
 	TokensPerDay      int `yaml:"tokens_per_day"`
 	// SpendingPerDay is in the currency of the prices.
@@ -23,7 +23,7 @@ type Limits struct {
 // Any reports whether anything is limited.
 func (l Limits) Any() bool { return l != Limits{} }
 
-// largest is the largest limit: far below what meters count to.
+// largest is the largest valid limit, far below the range of meters.
 const largest = store.MaxAmount >> 10
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
@@ -37,8 +37,8 @@ func (l Limits) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Idle tells of limits that are never reached, since another one is reached first:
-// one of this account, or the total's. Each begins with the limit's name.
+// Idle reports limits that are never reached, because another one is lower: one of this account, or
+// the total's. Each message begins with the limit's name.
 func (l Limits) Idle(total Limits) (out []string) {
 	t := total.all()
 	for i, m := range l.all() {
@@ -52,15 +52,15 @@ func (l Limits) Idle(total Limits) (out []string) {
 	return out
 }
 
-// Price is what a million tokens of a model cost.
+// Price is the price of a million tokens of a model.
 type Price struct {
 	Input float64 `yaml:"input"`
-	// CachedInput is for what the provider read from its cache; zero: Input.
+	// CachedInput is for tokens that the provider read from its cache; zero: Input.
 	CachedInput float64 `yaml:"cached_input"`
 	Output      float64 `yaml:"output"`
 }
 
-// Validate reports prices that can be none.
+// Validate reports invalid prices.
 func (p Price) Validate() error {
 	for _, v := range [...]float64{p.Input, p.CachedInput, p.Output} {
 		if !(v >= 0 && v <= 1e6) {
@@ -70,13 +70,13 @@ func (p Price) Validate() error {
 	return nil
 }
 
-// AnyModel is the name under which the price of models without one stands.
+// AnyModel is the name of the price for models without one.
 const AnyModel = "*"
 
-// Prices are prices by models' names. It is not changed once it is in use.
+// Prices are prices by model name. It must not change while in use.
 type Prices map[string]Price
 
-// of is the price of the first name that has one.
+// of returns the price of the first name that has one.
 func (p Prices) of(names ...string) (Price, bool) {
 	for _, n := range append(names, AnyModel) {
 		if price, ok := p[n]; ok {
@@ -86,8 +86,8 @@ func (p Prices) of(names ...string) (Price, bool) {
 	return Price{}, false
 }
 
-// Spent is what a usage costs, in the currency of the prices. names are the
-// model's, the one that answered first. Zero without a price.
+// Spent returns the cost of a usage, in the currency of the prices. names are the model's names, the
+// one that answered first. It returns zero without a price.
 func (p Prices) Spent(u recovery.Usage, names ...string) float64 {
 	if len(p) == 0 {
 		return 0
@@ -101,12 +101,12 @@ func (p Prices) Spent(u recovery.Usage, names ...string) float64 {
 	return (float64(u.Input-read)*price.Input + float64(read)*cached + float64(u.Output)*price.Output) / 1e6
 }
 
-// micros is an amount of money as meters count it.
+// micros converts an amount of money to the meter's unit, a millionth.
 func micros(v float64) int64 {
-	return int64(min(math.Ceil(v*1e6-1e-6), largest)) // less what a sum of fractions is off by
+	return int64(min(math.Ceil(v*1e6-1e-6), largest)) // tolerates rounding errors of a sum
 }
 
-// unit is what a meter counts.
+// unit is the unit of a meter.
 type unit uint8
 
 const (
@@ -116,7 +116,7 @@ const (
 	money
 )
 
-// shown is an amount as people read it.
+// shown converts an amount to the unit of the configuration.
 func (u unit) shown(n int64) float64 {
 	if u == money {
 		return float64(n) / 1e6
@@ -126,21 +126,21 @@ func (u unit) shown(n int64) float64 {
 
 // meter is one limit of an account.
 type meter struct {
-	name     string // as in the configuration and in the codes of errors
+	name     string // as in the configuration and in error codes
 	unit     unit
 	limit    int64
 	window   time.Duration
 	calendar bool
 }
 
-// lease is how long a replica's requests at once count that it does not tell of
-// again, and renewal how often it does.
+// lease is how long a replica's simultaneous requests count after its last report, and renewal the
+// interval of its reports.
 const (
 	lease   = time.Minute
 	renewal = lease / 3
 )
 
-// all are the account's meters, with or without a limit.
+// all returns the account's meters, with or without a limit.
 func (l Limits) all() []meter {
 	const day = 24 * time.Hour
 	return []meter{
@@ -152,8 +152,8 @@ func (l Limits) all() []meter {
 	}
 }
 
-// meters are those that are charged: of requests at once always, since they also
-// tell how many replicas there are.
+// meters returns the meters that are charged. That of simultaneous requests is always included,
+// because it also counts the replicas.
 func (l Limits) meters() (list []meter) {
 	for _, m := range l.all() {
 		if m.limit > 0 || m.unit == held {

@@ -19,7 +19,7 @@ type Store interface {
 	Charge(ctx context.Context, charges ...store.Charge) (store.Charged, error)
 }
 
-// Config is who is limited, and how.
+// Config has the limits of all accounts.
 type Config struct {
 	Keys   map[string]Limits // by the gateway key's name
 	Total  Limits            // of all clients together
@@ -29,32 +29,32 @@ type Config struct {
 // Limiter admits requests. Safe for concurrent use.
 type Limiter struct {
 	store  Store
-	holder string // this process, among all replicas
+	holder string // id of this process among all replicas
 
 	mu       sync.Mutex
 	accounts map[string]*account // by the key's name; "" is the total
 	prices   Prices
 
 	wake chan struct{}
-	ask  chan chan struct{} // closed once the store was told
+	ask  chan chan struct{} // the sent channel is closed after a report
 	stop chan struct{}
 	done chan struct{}
 }
 
-// account is what this process knows of one; Limiter.mu guards it.
+// account is the state of one account in this process; Limiter.mu guards it.
 type account struct {
 	name     string
-	meters   []meter // those that are charged; none: nothing is limited
-	held     int64   // requests of this process
-	replicas int64   // that were last seen to serve it
+	meters   []meter // charged meters; none: nothing is limited
+	held     int64   // active requests of this process
+	replicas int64   // number of replicas last seen
 	owed     map[string]int64
 	spares   map[string]*spare // by the meter's name
 	needed   map[string]int64  // of the latest request
-	changed  bool              // there is something to tell the store
-	asked    time.Time         // when it last was
+	changed  bool              // there is something to report to the store
+	asked    time.Time         // time of the latest charge
 }
 
-// New makes a limiter. Close ends its goroutine; the store is the caller's.
+// New creates a limiter. Close ends its goroutine; the caller closes the store.
 func New(s Store, cfg Config) *Limiter {
 	l := &Limiter{store: s, holder: rand.Text(), accounts: map[string]*account{},
 		wake: make(chan struct{}, 1), ask: make(chan chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
@@ -63,7 +63,7 @@ func New(s Store, cfg Config) *Limiter {
 	return l
 }
 
-// Reconfigure puts other limits in force. What was used stays used.
+// Reconfigure applies other limits. Usage so far still counts.
 func (l *Limiter) Reconfigure(cfg Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,8 +89,8 @@ func (l *Limiter) Reconfigure(cfg Config) {
 	maps.DeleteFunc(l.accounts, func(_ string, a *account) bool { return len(a.meters) == 0 && a.held == 0 })
 }
 
-// Counts reports whether a key is limited in tokens or money, so that a request's
-// have to be known.
+// Counts reports whether a key is limited in tokens or money, so that a request's tokens must be
+// estimated.
 func (l *Limiter) Counts(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *Limiter) Counts(key string) bool {
 	})
 }
 
-// limiting are the accounts of a key that limit anything.
+// limiting returns the accounts with limits that apply to a key.
 func (l *Limiter) limiting(key string) (list []*account) {
 	for _, name := range [...]string{key, ""} {
 		if a := l.accounts[name]; a != nil && len(a.meters) > 0 && !slices.Contains(list, a) {
@@ -109,28 +109,28 @@ func (l *Limiter) limiting(key string) (list []*account) {
 	return list
 }
 
-// Request is what a request is expected to use.
+// Request is the expected usage of a request.
 type Request struct {
 	Key   string // name of the gateway key; empty without one
-	Model string // as the client names it; empty where there is none
-	// Input is about how many tokens it has, and Output how many it allows all its
-	// answers together; zero where it does not say.
+	Model string // as named by the client; empty without one
+	// Input is the approximate number of its tokens, and Output the limit of all its answers together;
+	// zero without one.
 	Input, Output int
 }
 
-// Refusal says which limit a request would exceed.
+// Refusal describes the limit that a request would exceed.
 type Refusal struct {
-	Key   string // whose limit it is; empty: of all clients together
-	Meter string // the limit, as the configuration calls it; empty: the model has no price
+	Key   string // the limited key; empty: all clients together
+	Meter string // the limit's name in the configuration; empty: the model has no price
 	Limit int64  // in the meter's unit; money in millionths
-	Used  int64  // of it, by requests that have ended and, reserved, by those under way
-	// Wait is how long until it might pass, zero where that is not known.
+	Used  int64  // used by ended requests and reserved for active ones
+	// Wait is the time until the request may succeed, zero if unknown.
 	Wait time.Duration
-	// Never tells that the request alone is beyond the limit.
+	// Never means that the request alone exceeds the limit.
 	Never bool
 }
 
-// Shown is an amount of the meter as people read it.
+// Shown formats an amount of the meter.
 func (r *Refusal) Shown(n int64) string {
 	u := tokens
 	if r.Meter == "spending_per_day" {
@@ -139,24 +139,24 @@ func (r *Refusal) Shown(n int64) string {
 	return strconv.FormatFloat(u.shown(n), 'f', -1, 64)
 }
 
-// Grant is an admitted request. Its End must be called, once.
+// Grant is an admitted request. Its End must be called exactly once.
 type Grant struct {
 	limiter *Limiter
 	parts   []part
 }
 
-// part is what a request was charged on one meter.
+// part is the charge of a request on one meter.
 type part struct {
 	account *account
 	meter   meter
 	amount  int64
-	least   int64 // that has to fit; zero: amount
-	hold    int64 // what may be charged without the store's server; below zero nothing, zero where no other replica shares the meter
-	free    int64 // of hold, what is not reserved there
+	least   int64 // the least amount that must fit; zero: amount
+	hold    int64 // what may be charged without the store's server; negative: nothing; zero: no other replica shares the meter
+	free    int64 // the part of hold that is not reserved at the server
 }
 
-// Admit charges what a request is expected to use, or tells why not. It asks the
-// store once, and not at all where nothing is limited: then both results are nil.
+// Admit charges the expected usage of a request, or returns why it is refused. It calls the store
+// once, except if the limit's rest is reserved here. If nothing is limited both results are nil.
 func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 	g := &Grant{limiter: l}
 	var charges []store.Charge
@@ -201,12 +201,12 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 
 	done, err := l.store.Charge(ctx, charges...)
 	for err == nil && !done.Alone && done.Refused >= 0 && charges[done.Refused].Amount == g.parts[done.Refused].amount && g.parts[done.Refused].hold > 0 && g.parts[done.Refused].free == 0 {
-		charges[done.Refused].Amount, charges[done.Refused].Least = 0, 0 // what the limit leaves is here, reserved ahead
+		charges[done.Refused].Amount, charges[done.Refused].Least = 0, 0 // the rest of the limit is reserved here
 		done, err = l.store.Charge(ctx, charges...)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil { // the store is closing: nobody is turned away for that
+	if err != nil { // the store is closing, which refuses no request
 		g.release(func(s *spare, p part, _ int) { s.answered(p.hold, p.free) })
 		return g, nil
 	}
@@ -244,7 +244,7 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 	}
 	g.hold(-1)
 	p := g.parts[done.Refused]
-	if done.Alone && p.hold < 0 { // others may have used all; an even share grows over a minute
+	if done.Alone && p.hold < 0 { // other replicas may have used everything; an equal share grows over a minute
 		done.Used[done.Refused] = p.meter.limit + p.amount
 		done.Wait = max(time.Second, min(time.Minute, time.Duration(float64(time.Minute)*float64(cmp.Or(p.least, p.amount))/float64(max(1, p.meter.limit/p.account.replicas)))))
 	}
@@ -252,7 +252,8 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 		Never: p.meter.unit != held && max(p.least, 1) > p.meter.limit}
 }
 
-// release calls fn for each part that something was set aside for, or would have been; Limiter.mu is held.
+// release calls fn for each part with a hold, or without one because too little was left; Limiter.mu
+// is held.
 func (g *Grant) release(fn func(s *spare, p part, i int)) {
 	for i := range g.parts {
 		p := &g.parts[i]
@@ -264,7 +265,7 @@ func (g *Grant) release(fn func(s *spare, p part, i int)) {
 	}
 }
 
-// hold counts the request at its accounts; Limiter.mu is held.
+// hold adds n to the active requests of its accounts; Limiter.mu is held.
 func (g *Grant) hold(n int64) {
 	for _, p := range g.parts {
 		if p.meter.unit == held {
@@ -283,7 +284,7 @@ func (l *Limiter) charge(p part) store.Charge {
 	return c
 }
 
-// chargeOf returns a charge without a limit, for use that has already happened.
+// chargeOf returns a charge without a limit, for usage that has already happened.
 func (l *Limiter) chargeOf(a *account, m meter, amount int64) store.Charge {
 	if m.unit == held {
 		amount = a.held
@@ -293,20 +294,19 @@ func (l *Limiter) chargeOf(a *account, m meter, amount int64) store.Charge {
 	return c
 }
 
-// accountPrefix keeps accounts apart from others in the store, and gives the
-// total a name.
+// accountPrefix separates quota accounts from others in the store, and gives the total a name.
 const accountPrefix = "quota:"
 
-// reserve is what a request may use, with all that it allows its answer, and what it has
-// to have: of the answer only as much is reserved as the limit leaves, since clients allow
-// far more than models write.
+// reserve returns the amount to reserve for a request, with the full limit of its answer, and the
+// least that must fit, without it. The store reserves only what the limit leaves of the answer,
+// because clients allow far more than models write.
 func reserve(input, output int64) (amount, least int64) {
 	least = max(1, min(input, store.MaxAmount))
 	return max(least, min(input+max(output, 0), store.MaxAmount)), least
 }
 
-// End settles what the request has used: tokens of all its attempts, and what
-// they cost. A nil grant has nothing to settle.
+// End charges what the request has used: tokens of all its attempts, and their cost. A nil grant is
+// valid and charges nothing.
 func (g *Grant) End(usedTokens int64, spent float64) {
 	if g == nil {
 		return
@@ -330,8 +330,8 @@ func (g *Grant) End(usedTokens int64, spent float64) {
 	}
 }
 
-// Owe charges what was used for a key beside its requests, behind: it refuses
-// nothing, and takes no place.
+// Owe charges usage of a key outside its requests, in the background. It refuses nothing and takes no
+// place.
 func (l *Limiter) Owe(key string, usedTokens int64, spent float64) {
 	l.mu.Lock()
 	for _, a := range l.limiting(key) {
@@ -352,7 +352,7 @@ func (l *Limiter) Owe(key string, usedTokens int64, spent float64) {
 	}
 }
 
-// run tells the store what has ended, at once, and what lasts, now and then.
+// run reports ended requests to the store at once, and active ones regularly.
 func (l *Limiter) run() {
 	defer close(l.done)
 	tick := time.NewTicker(renewal)
@@ -377,13 +377,13 @@ func (l *Limiter) run() {
 	}
 }
 
-// Close tells the store the rest and ends the limiter's goroutine.
+// Close reports the rest to the store and ends the limiter's goroutine.
 func (l *Limiter) Close() {
 	close(l.stop)
 	<-l.done
 }
 
-// reportTimeout limits one call to the store, off the path of requests.
+// reportTimeout limits one background call to the store.
 const reportTimeout = time.Second
 
 // report charges what is owed, and renews what is held, of accounts with changes or, if renew, of all that are in use.
@@ -406,15 +406,15 @@ func (l *Limiter) report(renew bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
 	for some := range slices.Chunk(charges, store.MaxCharges) {
-		_, _ = l.store.Charge(ctx, some...) // an error is that of a store that closes
+		_, _ = l.store.Charge(ctx, some...) // only a store that is closing returns an error
 	}
 }
 
 // ErrUnknown is returned for a key without limits.
 var ErrUnknown = errors.New("the key has no limits")
 
-// Reset gives back all that a key, or with "" all clients together, has used. Requests
-// that are under way keep their places, and count when they end.
+// Reset resets the usage of a key, or with "" of all clients together. Active requests keep their
+// places, and count when they end.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	var charges []store.Charge
 	l.mu.Lock()
@@ -438,17 +438,17 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 type Use struct {
 	Limit string  `json:"limit"` // its name
 	Used  float64 `json:"used"`
-	Of    float64 `json:"of,omitempty"` // how much that may be; 0 is no limit
+	Of    float64 `json:"of,omitempty"` // the limit; 0: none
 }
 
-// Account is what an account uses now.
+// Account is the current usage of an account.
 type Account struct {
 	Key  string `json:"key"` // empty: all clients together
 	Uses []Use  `json:"limits"`
 }
 
-// Now is what all accounts that have limits use, by name, with every request that
-// has ended here.
+// Now returns the current usage of all accounts with limits, by name, including every request that has
+// ended here.
 func (l *Limiter) Now(ctx context.Context) ([]Account, error) {
 	told := make(chan struct{})
 	select {

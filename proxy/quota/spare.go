@@ -7,43 +7,44 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// spare is what this process may charge on one meter while the store's server does not answer: what it
-// has reserved there ahead, and then, as long as the server is away, its even share, which grows over a
-// minute. So a limit that several replicas share is exceeded by no more than what a share has grown, also
-// where the server only answers too late. Limiter.mu guards it.
+// spare is what this process may charge on one meter while the store's server does not answer: first
+// what it has reserved there in advance, then its equal share, which grows over a minute. So a limit
+// that several replicas share is exceeded by at most the growth of their shares, even if the server
+// only answers too late. Limiter.mu guards it.
 type spare struct {
-	level int64     // that nobody uses
-	held  int64     // of requests that wait for the server: it is spent where that does not answer
-	asked bool      // a reservation is under way
-	grown time.Time // up to when the share is part of level; zero while the server answers
-	share int64     // what of a calendar's share has not grown
-	slack int64     // what may be used of a large limit that was far from used up when the server last answered
-	told  time.Time // when that was
+	level int64     // unused amount
+	held  int64     // amount of requests that wait for the server; it is spent if the server does not answer
+	asked bool      // a reservation is in progress
+	grown time.Time // until when the share was added to level; zero while the server answers
+	share int64     // the part of a calendar meter's share that has not been added
+	slack int64     // the usable part of a large limit that was far from exhausted at the server's last answer
+	told  time.Time // time of that answer
 }
 
-// A limit is large if its even share of what is left takes many such requests. An eighth of it may then be used
-// at once where the server stops answering within moments: others can have used little of it since.
+// A limit is large if this process's share of what is left is enough for manyRequests requests like
+// the latest. If the server stops answering soon after, an eighth of that share may be used at once,
+// because other replicas can have used little since.
 const (
 	manyRequests = 64
 	slackShare   = 8
 	fresh        = 3 * time.Second
 )
 
-// heard notes what the server has said that the limit leaves for this process.
+// heard records what the limit leaves for this process, from the server's answer.
 func (s *spare) heard(share, needed int64, now time.Time) {
 	if s.share, s.slack, s.told = share, 0, now; needed*manyRequests <= share {
 		s.slack = share / slackShare
 	}
 }
 
-// ahead is how much a replica reserves of a meter: a sixteenth of its even share, or what the latest request
-// needed up to a quarter of it.
+// ahead returns how much of a meter a replica reserves in advance: a sixteenth of its equal share, or
+// what the latest request needed, up to a quarter of the share.
 func (a *account) ahead(m meter) int64 {
 	even := m.limit / max(a.replicas, 1)
 	return max(even/16, min(a.needed[m.name], even/4))
 }
 
-// spareOf returns the spare of a meter, nil where no other replica shares it.
+// spareOf returns the spare of a meter, or nil if no other replica shares it.
 func (a *account) spareOf(m meter) *spare {
 	if a.replicas < 2 || m.unit == held {
 		return nil
@@ -56,8 +57,8 @@ func (a *account) spareOf(m meter) *spare {
 	return s
 }
 
-// hold sets aside what a request may charge if the server does not answer, and how much of it is not reserved
-// there. It is false where that is too little.
+// hold sets aside what a request may charge if the server does not answer; unreserved is the part that
+// is not reserved at the server. ok is false if too little is left.
 func (s *spare) hold(a *account, m meter, amount, least int64, now time.Time) (hold, unreserved int64, ok bool) {
 	if least == 0 {
 		least = amount
@@ -89,7 +90,7 @@ func (s *spare) hold(a *account, m meter, amount, least int64, now time.Time) (h
 	return amount, unreserved, true
 }
 
-// answered takes a request's hold back, since the server decided. What had grown is gone then.
+// answered returns a request's hold, because the server has decided. The grown share is then void.
 func (s *spare) answered(hold, unreserved int64) {
 	s.held -= hold
 	if s.grown.IsZero() {
@@ -99,7 +100,7 @@ func (s *spare) answered(hold, unreserved int64) {
 	}
 }
 
-// lost spends a request's hold, since the server did not answer.
+// lost spends a request's hold, because the server did not answer.
 func (s *spare) lost(hold int64, now time.Time) {
 	s.held -= hold
 	if s.grown.IsZero() {
@@ -109,7 +110,7 @@ func (s *spare) lost(hold int64, now time.Time) {
 	}
 }
 
-// reserve tops up what is reserved ahead, and gives back what accounts that are not in use any more have.
+// reserve refills the reservations, and returns those of idle accounts.
 func (l *Limiter) reserve(ctx context.Context) {
 	type reservation struct {
 		spare *spare
@@ -127,7 +128,7 @@ func (l *Limiter) reserve(ctx context.Context) {
 			c := l.charge(part{account: a, meter: m})
 			switch want := a.ahead(m); {
 			case idle:
-				if c.Amount, s.level = -s.level, 0; c.Amount == 0 || !m.calendar { // a minute's fades by itself
+				if c.Amount, s.level = -s.level, 0; c.Amount == 0 || !m.calendar { // a per-minute meter expires by itself
 					continue
 				}
 			case want > 0 && s.level+s.held <= want/2:
