@@ -10,23 +10,23 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Approvals are plans that wait for a person.
+// Approvals gives access to plans that wait for approval.
 type Approvals interface {
 	Approvals() []recovery.Approval
 	Plans() []recovery.MadePlan // the latest first
-	// Decide says whether a plan may be carried out. The errors are
-	// [recovery.ErrNoApproval] and [recovery.ErrDecided], or that of a store that does not answer.
+	// Decide approves or rejects a plan. The errors are [recovery.ErrNoApproval] and
+	// [recovery.ErrDecided], or that of a store that does not answer.
 	Decide(id string, approve bool) error
 }
 
-// maxDecision bounds the body of a decision.
+// maxDecision limits the body of a decision, in bytes.
 const maxDecision = 4 << 10
 
 // HandleApprovals adds the approvals' routes to a mux:
 //
-//	GET  /rebound/plans           {"plans": [...]}, the latest that this process made
+//	GET  /rebound/plans           {"plans": [...]}, the latest plans of this process
 //	GET  /rebound/approvals       {"approvals": [...]}, the latest first
-//	POST /rebound/approvals/{id}  {"approve": true|false}: 204; 404 if there is none, 409 if it was decided
+//	POST /rebound/approvals/{id}  {"approve": true|false}: 204; 404 if there is none, 409 if it was decided before
 func HandleApprovals(mux *http.ServeMux, a Approvals) {
 	mux.HandleFunc("GET /rebound/plans", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, http.StatusOK, map[string]any{"plans": append([]recovery.MadePlan{}, a.Plans()...)})
@@ -55,8 +55,8 @@ func HandleApprovals(mux *http.ServeMux, a Approvals) {
 	})
 }
 
-// decision reads {"approve": BOOL}. A body that says more than that, or the same twice, is
-// none: whoever looked at it on the way may have read it in another way.
+// decision parses {"approve": BOOL}. A body with anything else, or with duplicates, is invalid,
+// because a proxy may have read it differently.
 func decision(body []byte) (approve, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	var said []any

@@ -1,4 +1,4 @@
-// Package admin serves /rebound/: what an operator looks at and resets, and the page
-// in folder page, which only reads what the other routes tell. Who may
-// see it is the edge's decision; these handlers ask nobody.
+// Package admin serves /rebound/: the state that an operator reads and resets, and the page in folder
+// page, which only shows what the other routes return. The edge checks access rights; these handlers
+// do not.
 package admin

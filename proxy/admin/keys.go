@@ -8,17 +8,17 @@ import (
 	"github.com/rebound-llm/rebound/proxy/quota"
 )
 
-// Keys are the accounts that are limited.
+// Keys gives access to the accounts with limits.
 type Keys interface {
 	Now(ctx context.Context) ([]quota.Account, error)
-	// Reset gives back what a key has used; [quota.ErrUnknown] for one without limits.
+	// Reset resets the usage of a key; [quota.ErrUnknown] for one without limits.
 	Reset(ctx context.Context, key string) error
 }
 
 // HandleKeys adds routes to a mux:
 //
-//	GET    /rebound/keys        {"keys": [...]}: what keys with limits, and all clients together, use now
-//	DELETE /rebound/keys/{key}  gives back what a key has used; without a name, all clients together
+//	GET    /rebound/keys        {"keys": [...]}: current usage of keys with limits, and of all clients together
+//	DELETE /rebound/keys/{key}  resets the usage of a key; without a name, of all clients together
 func HandleKeys(mux *http.ServeMux, k Keys) {
 	mux.HandleFunc("GET /rebound/keys", func(w http.ResponseWriter, r *http.Request) {
 		accounts, err := k.Now(r.Context())

@@ -11,7 +11,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Learning is what was learned of notes.
+// Learning gives access to what was learned about notes.
 type Learning interface {
 	Report(ctx context.Context) (recovery.Learned, error)
 	Export(ctx context.Context, w io.Writer) error
@@ -20,18 +20,18 @@ type Learning interface {
 }
 
 const (
-	// learnTime bounds what is done about what was learned.
+	// learnTime limits the handling of one request.
 	learnTime = 5 * time.Second
-	// maxImport bounds a corpus that is imported, in bytes.
+	// maxImport limits an imported corpus, in bytes.
 	maxImport = 8 << 20
 )
 
-// HandleLearned adds the routes of what was learned to a mux:
+// HandleLearned adds the learning routes to a mux:
 //
-//	GET    /rebound/learn         what is known and what follows from it
-//	GET    /rebound/learn/corpus  the observations, one JSON object a line
-//	POST   /rebound/learn/corpus  adds such; {"added": n, "refused": n}
-//	DELETE /rebound/learn         forgets all
+//	GET    /rebound/learn         what was learned and its effect
+//	GET    /rebound/learn/corpus  the observations, one JSON object per line
+//	POST   /rebound/learn/corpus  imports observations; {"added": n, "refused": n}
+//	DELETE /rebound/learn         forgets everything
 func HandleLearned(mux *http.ServeMux, l Learning) {
 	handle := func(pattern string, do func(ctx context.Context, w http.ResponseWriter, r *http.Request) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {

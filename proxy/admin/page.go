@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// files are the page: HTML, scripts and styles as they are sent, and uPlot, which
-// draws the charts (MIT, its licence beside it).
+// files are the files of the page: HTML, scripts and styles, and uPlot, which draws the charts (MIT,
+// with its licence).
 //
 //go:embed page
 var files embed.FS
 
-// pagePolicy lets the page use what this server sends and nothing else: no script or
-// style in the HTML, no other host, in nobody's frame.
+// pagePolicy allows the page only resources of this server: no inline scripts or styles, no other
+// hosts, no framing.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // HandlePage adds the page's routes to a mux: GET /rebound/ and the files it loads.
@@ -38,12 +38,12 @@ func HandlePage(mux *http.ServeMux) {
 	})
 }
 
-// ServeLogin answers with the form that asks for the admin token, with status 403.
-// refused says that one was given and is not right.
+// ServeLogin answers with the login form for the admin token, with status 403. refused means that a
+// wrong token was given.
 func ServeLogin(w http.ResponseWriter, refused bool) {
 	form, err := files.ReadFile("page/login.html")
 	if err != nil {
-		panic(err) // it is embedded above
+		panic(err) // the file is embedded above
 	}
 	if refused {
 		form = []byte(strings.Replace(string(form), "<button>", `<p class="refused" role="alert">That is not the admin token.</p>`+"\n  <button>", 1))

@@ -10,22 +10,22 @@ import (
 	"github.com/rebound-llm/rebound/proxy/recording"
 )
 
-// Recordings are requests before and after.
+// Recordings gives access to recorded requests.
 type Recordings interface {
 	Find(ctx context.Context, request string) (json.RawMessage, error)
 	Delete(ctx context.Context, request string) error
-	// DeleteAll deletes those of one session, or all where none is given.
+	// DeleteAll deletes the recordings of one session, or all if session is empty.
 	DeleteAll(ctx context.Context, session string) (deleted int, err error)
 }
 
-// deleteTime bounds a deletion.
+// deleteTime limits a deletion.
 const deleteTime = 10 * time.Second
 
 // HandleRecordings adds the recordings' routes to a mux:
 //
-//	GET    /rebound/recordings/{request}   what the client sent and what went upstream; {"why": ...} if that is not to be had
+//	GET    /rebound/recordings/{request}   what the client sent and what went upstream; {"why": ...} if it is not available
 //	DELETE /rebound/recordings/{request}   deletes it; 404 if there is none
-//	DELETE /rebound/recordings?session=ID  deletes those of a session, without one all; {"deleted": n}
+//	DELETE /rebound/recordings?session=ID  deletes those of a session, or all without one; {"deleted": n}
 func HandleRecordings(mux *http.ServeMux, recordings Recordings) {
 	mux.HandleFunc("GET /rebound/recordings/{request}", func(w http.ResponseWriter, r *http.Request) {
 		found, err := recordings.Find(r.Context(), r.PathValue("request"))

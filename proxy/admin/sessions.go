@@ -10,14 +10,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Sessions are the conversations whose breaker is open.
+// Sessions gives access to the sessions with an open breaker.
 type Sessions interface {
 	Open() []recovery.OpenSession
 	// Reset closes a session's breaker.
 	Reset(ctx context.Context, session string) error
 }
 
-// resetTime bounds a reset.
+// resetTime limits a reset.
 const resetTime = 2 * time.Second
 
 // Handle adds the sessions' routes to a mux:

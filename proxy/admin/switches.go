@@ -8,7 +8,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Switches are what an operator has turned off or down.
+// Switches gives access to what an operator has disabled or limited.
 type Switches interface {
 	List() []recovery.Switch
 	Set(s recovery.Switch) error
@@ -17,9 +17,9 @@ type Switches interface {
 
 // HandleSwitches adds the switches' routes to a mux:
 //
-//	GET    /rebound/switches                   {"switches": [...]}, those of the configuration included
-//	POST   /rebound/switches                   {"of", "name", "mode"}: switches it for all replicas
-//	DELETE /rebound/switches?of=OF&name=NAME   takes it back; 404 if it is not switched here
+//	GET    /rebound/switches                   {"switches": [...]}, including those of the configuration
+//	POST   /rebound/switches                   {"of", "name", "mode"}: sets a switch for all replicas
+//	DELETE /rebound/switches?of=OF&name=NAME   removes it; 404 if it was not set at run time
 func HandleSwitches(mux *http.ServeMux, s Switches) {
 	mux.HandleFunc("GET /rebound/switches", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, http.StatusOK, map[string]any{"switches": append([]recovery.Switch{}, s.List()...)})
@@ -55,13 +55,14 @@ type Replica struct {
 	Self    bool      `json:"self,omitempty"`
 	Address string    `json:"address"` // where clients connect
 	Version string    `json:"version"`
-	Config  string    `json:"config"` // equal where the configurations are, but for secrets
+	Config  string    `json:"config"` // equal if the configurations are, apart from secrets
 	Started time.Time `json:"started"`
 	StoreUp bool      `json:"store_up"`
-	Refused string    `json:"refused,omitempty"` // why its latest change of the configuration is not in force
+	Refused string    `json:"refused,omitempty"` // why its latest configuration was refused
 }
 
-// HandleReplicas adds GET /rebound/replicas, {"replicas": [...]}, to a mux; the one that answers comes first.
+// HandleReplicas adds GET /rebound/replicas, {"replicas": [...]}, to a mux; the answering replica
+// comes first.
 func HandleReplicas(mux *http.ServeMux, list func() []Replica) {
 	mux.HandleFunc("GET /rebound/replicas", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, http.StatusOK, map[string]any{"replicas": list()})

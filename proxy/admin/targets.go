@@ -8,14 +8,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Targets are the marks of what may be asked.
+// Targets gives access to the marks of targets.
 type Targets interface {
 	Marks() []recovery.Mark
-	// Clear removes marks of a target, which are named as in a Mark; all where item is empty.
+	// Clear removes marks of a target, named as in a Mark, or all of them if item is empty.
 	Clear(target, item string)
 }
 
-// kinds is the order of a listing: what keeps requests away comes first.
+// kinds is the order of a listing: marks that stop requests come first.
 var kinds = []recovery.MarkKind{
 	recovery.MarkDisabled, recovery.MarkSwitched, recovery.MarkBreaker, recovery.MarkClient,
 	recovery.MarkCooldown, recovery.MarkLearned, recovery.MarkWindow, recovery.MarkPace,
@@ -23,8 +23,8 @@ var kinds = []recovery.MarkKind{
 
 // HandleTargets adds the targets' routes to a mux:
 //
-//	GET    /rebound/targets              {"targets": [...]}: open breakers, cool-downs, what was learned, windows, pace
-//	DELETE /rebound/targets?target=NAME  clears all of that, with &item=ITEM one of it; 404 if there is nothing
+//	GET    /rebound/targets              {"targets": [...]}: open breakers, cool-downs, learned edits, windows, pace
+//	DELETE /rebound/targets?target=NAME  clears all marks of a target, with &item=ITEM only one; 404 if there are none
 func HandleTargets(mux *http.ServeMux, t Targets) {
 	mux.HandleFunc("GET /rebound/targets", func(w http.ResponseWriter, _ *http.Request) {
 		marks := append([]recovery.Mark{}, t.Marks()...)

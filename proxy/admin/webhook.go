@@ -16,21 +16,22 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Bounds of a webhook.
+// Limits of a webhook.
 const (
 	hookQueue = 64
 	hookTime  = 5 * time.Second // of one delivery
 	hookTries = 3
-	hookPause = time.Second // before the second try; it doubles
+	hookPause = time.Second // before the second try; doubled for each further one
 )
 
-// Hook is where a webhook is sent, and the secret that signs it.
+// Hook is the address of a webhook, and the secret that signs it.
 type Hook struct{ URL, Secret string }
 
-// Webhook tells another server of plans that wait for approval, and of sessions that a budget
-// has ended (kind session_stopped): a POST with that as JSON, X-Rebound-Timestamp in Unix seconds, and X-Rebound-Signature,
-// "sha256=" and the HMAC of the timestamp, a full stop and the body in hexadecimal.
-// It never blocks: what cannot be sent is lost, and told. Safe for concurrent use.
+// Webhook sends plans that wait for approval, and sessions that a budget has stopped (kind
+// session_stopped), to another server: a POST with JSON, X-Rebound-Timestamp in Unix seconds, and
+// X-Rebound-Signature, "sha256=" and the HMAC of the timestamp, a full stop and the body in
+// hexadecimal. It never blocks: what cannot be sent is dropped and reported to lost. Safe for
+// concurrent use.
 type Webhook struct {
 	hook   atomic.Pointer[Hook]
 	lost   func(cause string)
@@ -41,12 +42,12 @@ type Webhook struct {
 	work   sync.WaitGroup
 }
 
-// NewWebhook starts a webhook; one without a URL sends nothing. lost is told of what
-// could not be sent, and must not block. Close ends it.
+// NewWebhook starts a webhook; without a URL it sends nothing. lost receives the cause of each message
+// that could not be sent, and must not block. Close ends it.
 func NewWebhook(hook Hook, lost func(cause string)) *Webhook {
 	w := &Webhook{lost: lost, queue: make(chan any, hookQueue), client: &http.Client{
 		Timeout: hookTime, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: hookTime},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // what is signed for one server goes to no other
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a signed message must not go to another server
 	}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	w.Reconfigure(hook)
@@ -54,13 +55,13 @@ func NewWebhook(hook Hook, lost func(cause string)) *Webhook {
 	return w
 }
 
-// Reconfigure sends to another place from now on.
+// Reconfigure changes the address and secret for later messages.
 func (w *Webhook) Reconfigure(hook Hook) { w.hook.Store(&hook) }
 
-// Tell sends an approval, behind.
+// Tell sends an approval in the background.
 func (w *Webhook) Tell(a recovery.Approval) { w.send(a) }
 
-// TellStopped sends a session that its budget has ended, behind.
+// TellStopped sends a session that its budget has stopped, in the background.
 func (w *Webhook) TellStopped(o recovery.OpenSession) {
 	o.Accounts = nil
 	w.send(struct {
@@ -69,7 +70,7 @@ func (w *Webhook) TellStopped(o recovery.OpenSession) {
 	}{"session_stopped", o})
 }
 
-// send sends a message, behind.
+// send queues a message.
 func (w *Webhook) send(a any) {
 	if w.hook.Load().URL == "" {
 		return
@@ -81,7 +82,7 @@ func (w *Webhook) send(a any) {
 	}
 }
 
-// Close ends what is under way; what waits is lost.
+// Close cancels the current delivery and drops the queue.
 func (w *Webhook) Close() {
 	w.stop()
 	w.work.Wait()
@@ -101,7 +102,7 @@ func (w *Webhook) run() {
 	}
 }
 
-// deliver sends an approval; cause says why it could not be.
+// deliver sends a message; cause says why that failed.
 func (w *Webhook) deliver(a any) (cause string) {
 	body, err := json.Marshal(a)
 	if err != nil {
@@ -131,7 +132,7 @@ func (w *Webhook) post(body []byte) (cause string) {
 	}
 	stamp := strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(hook.Secret))
-	_, _ = mac.Write([]byte(stamp + ".")) // a hash takes everything
+	_, _ = mac.Write([]byte(stamp + ".")) // writing to a hash never fails
 	_, _ = mac.Write(body)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Rebound-Timestamp", stamp)
@@ -140,7 +141,7 @@ func (w *Webhook) post(body []byte) (cause string) {
 	if err != nil {
 		return "the webhook was not reached"
 	}
-	_ = resp.Body.Close() // nobody reads it
+	_ = resp.Body.Close() // the body is not needed
 	if resp.StatusCode >= 300 {
 		return "the webhook was refused: " + strconv.Itoa(resp.StatusCode)
 	}
