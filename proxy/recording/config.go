@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Config says whether requests are recorded, and how many.
+// Config configures the recording of requests.
 type Config struct {
-	// KeyEnv or KeyFile names what recordings are encrypted with; without it nothing is recorded.
+	// KeyEnv or KeyFile names the source of the encryption key; without a key nothing is recorded.
 	KeyEnv  string `yaml:"key_env"`
 	KeyFile string `yaml:"key_file"`
 	Key     string `yaml:"-"`
 
-	Body     int           `yaml:"body"`     // bytes of the largest body that is kept
-	Requests int           `yaml:"requests"` // that one replica keeps
-	Total    int           `yaml:"total"`    // bytes that they take in the store
+	Body     int           `yaml:"body"`     // bytes of the largest recorded body
+	Requests int           `yaml:"requests"` // recordings of one replica
+	Total    int           `yaml:"total"`    // bytes of all recordings of one replica in the store
 	TTL      time.Duration `yaml:"ttl"`
 }
 
@@ -30,7 +30,7 @@ func (c Config) Enabled() bool { return c.Key != "" }
 const (
 	minKey  = 32
 	maxBody = 16 << 20
-	// maxTotal leaves room for what else the store keeps in this process.
+	// maxTotal leaves room for the other contents of the in-memory store.
 	maxTotal = 128 << 20
 )
 
@@ -60,8 +60,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// weak reports whether a key is long and yet easy to guess: of fewer characters than any
-// random one of its length has, or one piece over and over.
+// weak reports whether a long key is easy to guess: it has few different characters, or repeats one
+// short piece.
 func weak(key string) bool {
 	const fewest, shortest = 8, 16
 	different := map[rune]bool{}

@@ -1,7 +1,6 @@
-// Package recording keeps requests as clients sent them and as they went upstream, for
-// the page to show the difference: encrypted, for a while, and only where an operator
-// gave a key for it.
+// Package recording keeps requests as clients sent them and as they went upstream, so that the page
+// can show the difference. Recordings are encrypted and expire, and exist only if an operator has
+// configured a key.
 //
-// It is not responsible for who may read them, nor for showing them, and records no
-// answers.
+// It is not responsible for access rights or for showing recordings, and records no answers.
 package recording

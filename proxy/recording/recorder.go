@@ -28,26 +28,26 @@ type Values interface {
 }
 
 const (
-	// maxWaiting is how many bytes may wait to be stored; what comes then is lost.
+	// maxWaiting limits the bytes that wait to be stored; further recordings are lost.
 	maxWaiting = 32 << 20
-	// storeTime bounds an operation of the store. Nobody waits for it.
+	// storeTime limits an operation of the store. No request waits for it.
 	storeTime = 2 * time.Second
-	// maxAttempts is how many attempts of a request are kept.
+	// maxAttempts limits the recorded attempts of a request.
 	maxAttempts = 32
-	// perRecording is how many of the largest bodies one recording may hold.
+	// perRecording limits a recording, as a multiple of the largest body.
 	perRecording = 4
 	prefix       = "recording/"
-	// index is the logs of which recordings there are, of all replicas, and indexes how
-	// many logs: together they hold more entries than replicas keep recordings.
+	// index is the prefix of the logs that list all replicas' recordings, and indexes the number of
+	// these logs: together they hold more entries than replicas keep recordings.
 	index   = "recordings/"
 	indexes = 8
 )
 
-// Recorder keeps requests, encrypted. It lives as long as the process. All methods
-// are safe for concurrent use.
+// Recorder stores requests, encrypted. It lives as long as the process. All methods are safe for
+// concurrent use.
 type Recorder struct {
 	values Values
-	lost   func(why error) // of each recording that could not be kept
+	lost   func(why error) // called for each recording that could not be stored
 	now    atomic.Pointer[settings]
 
 	mu      sync.Mutex // guards what follows
@@ -56,61 +56,60 @@ type Recorder struct {
 	waiting atomic.Int64 // bytes
 	done    chan struct{}
 
-	kept  []kept // the worker's: the oldest first
+	kept  []kept // used by the worker only; oldest first
 	bytes int
 }
 
-// job is what the worker does next: a recording to store, or a deletion, which so comes
-// after all recordings that waited.
+// job is a task of the worker: a recording to store, or a deletion, which therefore runs after all
+// earlier recordings.
 type job struct {
 	*Recording
 	delete func()
 }
 
-// settings are a configuration in force.
+// settings is the active configuration.
 type settings struct {
 	Config
 	aead cipher.AEAD // nil: nothing is recorded
 }
 
-// kept is a recording in the store.
+// kept is a stored recording.
 type kept struct {
 	id    string
 	bytes int
 	until time.Time
 }
 
-// New makes a recorder; cfg must be valid. lost is called for each recording that
-// could not be kept, by any goroutine.
+// New creates a recorder; cfg must be valid. lost is called, by any goroutine, for each recording that
+// could not be stored.
 func New(cfg Config, v Values, lost func(why error)) *Recorder {
 	r := &Recorder{values: v, lost: lost}
 	r.Reconfigure(cfg)
 	return r
 }
 
-// Reconfigure puts another configuration in force. Recordings of another key can no
-// longer be read.
+// Reconfigure applies another configuration. Recordings with another key can no longer be read.
 func (r *Recorder) Reconfigure(cfg Config) {
 	s := &settings{Config: cfg}
 	if cfg.Enabled() {
 		aead, err := store.Cipher([]byte(cfg.Key), "rebound recording v1")
 		if err != nil {
-			panic(err) // the sizes are right
+			panic(err) // the key size is always valid
 		}
 		s.aead = aead
 	}
 	r.now.Store(s)
 }
 
-// Recording is one request, before and after. Until [Recorder.Keep] attempts may be
-// added by several goroutines.
+// Recording is one request, before and after the gateway's changes. Several goroutines may add
+// attempts until [Recorder.Keep].
 type Recording struct {
 	Request string    `json:"request"`
 	Session string    `json:"session,omitempty"`
 	Model   string    `json:"model,omitempty"`
 	Time    time.Time `json:"time"`
 	Client  Body      `json:"client"`
-	// Attempts are in the order of their numbers.
+	// Attempts are in the order in which they were added.
 	Attempts []Attempt `json:"attempts"`
 
 	mu   sync.Mutex
@@ -121,18 +120,18 @@ type Recording struct {
 type Attempt struct {
 	Number int    `json:"attempt"`
 	Target string `json:"target"`
-	Same   bool   `json:"same,omitempty"` // the client's own bytes
+	Same   bool   `json:"same,omitempty"` // the client's bytes, unchanged
 	Body
 }
 
-// Body is JSON, or, where it is larger than what is kept, its size.
+// Body is the JSON of a body, or only its size if it is too large.
 type Body struct {
 	Body     json.RawMessage `json:"body,omitempty"`
 	TooLarge int             `json:"too_large,omitempty"` // bytes
 }
 
-// Attempt adds a request that goes upstream. body may be read until Keep has
-// returned, and must not be changed; same says that it is the client's own.
+// Attempt adds a request that goes upstream. body may be read until Keep has returned, and must not
+// change; same means that it is the client's own.
 func (c *Recording) Attempt(number int, target string, body []byte, same bool) {
 	a := Attempt{Number: number, Target: target, Same: same}
 	if !same {
@@ -145,7 +144,7 @@ func (c *Recording) Attempt(number int, target string, body []byte, same bool) {
 	}
 }
 
-// Keep stores a recording, later. It copies what it keeps of the bodies.
+// Keep queues a recording. It copies the bodies.
 func (r *Recorder) Keep(c *Recording) {
 	s := r.now.Load()
 	if s.aead == nil {
@@ -154,7 +153,7 @@ func (r *Recorder) Keep(c *Recording) {
 	own := &Recording{Request: c.Request, Session: c.Session, Model: c.Model, Time: c.Time}
 	c.mu.Lock()
 	own.Client = own.keep(c.Client, s.Config.Body)
-	for _, a := range c.Attempts { // one that still goes on may add nothing any more
+	for _, a := range c.Attempts { // copied, because an unfinished attempt may still add to c
 		a.Body = own.keep(a.Body, s.Config.Body)
 		own.Attempts = append(own.Attempts, a)
 	}
@@ -176,7 +175,7 @@ func (r *Recorder) Keep(c *Recording) {
 	r.lost(errWaiting)
 }
 
-// start starts the worker, once. The caller holds mu.
+// start starts the worker unless it runs. The caller holds mu.
 func (r *Recorder) start() {
 	if r.queue == nil {
 		r.queue, r.done = make(chan job, 1024), make(chan struct{})
@@ -184,7 +183,8 @@ func (r *Recorder) start() {
 	}
 }
 
-// keep is a copy of a body, within what one recording may hold.
+// keep returns a copy of a body, or only its size if it exceeds the limit of one body or of the
+// recording.
 func (c *Recording) keep(b Body, limit int) Body {
 	n := len(b.Body)
 	if n > limit || c.size+n > perRecording*limit {
@@ -194,7 +194,7 @@ func (c *Recording) keep(b Body, limit int) Body {
 	return Body{Body: bytes.Clone(b.Body)}
 }
 
-// run stores what comes, until the queue is closed and empty.
+// run executes jobs until the queue is closed and empty.
 func (r *Recorder) run(queue chan job) {
 	defer close(r.done)
 	packer, err := coding.NewPacker()
@@ -214,7 +214,7 @@ func (r *Recorder) run(queue chan job) {
 	}
 }
 
-// store encrypts a recording and puts it into the store, and takes out what is too much.
+// store encrypts and stores a recording, and deletes the oldest ones beyond the limits.
 func (r *Recorder) store(c *Recording, p *coding.Packer) error {
 	s := r.now.Load()
 	if s.aead == nil {
@@ -224,7 +224,7 @@ func (r *Recorder) store(c *Recording, p *coding.Packer) error {
 	e := json.NewEncoder(&plain)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(c); err != nil {
-		return errors.New("a body is no JSON") // the error may quote it
+		return errors.New("a body is no JSON") // the encoder's error may quote it
 	}
 	sealed := s.aead.Seal(nil, nil, p.Pack(plain.Bytes()), []byte(c.Request))
 	if len(sealed) > store.MaxValue {
@@ -236,7 +236,7 @@ func (r *Recorder) store(c *Recording, p *coding.Packer) error {
 		return err
 	}
 	if err := r.values.Append(ctx, indexOf(c.Request), []byte(c.Request+" "+c.Session), store.MaxLog); err != nil {
-		_ = r.values.Delete(ctx, prefix+c.Request) // nobody could delete it later
+		_ = r.values.Delete(ctx, prefix+c.Request) // without an index entry it could not be deleted later
 		return err
 	}
 	now := time.Now()
@@ -249,12 +249,12 @@ func (r *Recorder) store(c *Recording, p *coding.Packer) error {
 		r.kept = r.kept[1:]
 	}
 	for batch := range slices.Chunk(over, store.MaxKeys) {
-		_ = r.values.Delete(ctx, batch...) // else they go when their time is over
+		_ = r.values.Delete(ctx, batch...) // on an error they expire
 	}
 	return nil
 }
 
-// The reasons why a request cannot be shown.
+// Errors of recordings that cannot be shown.
 var (
 	ErrOff     = errors.New("recording is off: recording.key_env turns it on")
 	ErrUnknown = errors.New("nothing is recorded of this request, or not any more")
@@ -263,7 +263,7 @@ var (
 	errWaiting = errors.New("too many wait to be stored")
 )
 
-// Find returns the recording of a request, as JSON like [Recording]'s.
+// Find returns the recording of a request, in the JSON form of [Recording].
 func (r *Recorder) Find(ctx context.Context, request string) (json.RawMessage, error) {
 	s := r.now.Load()
 	if s.aead == nil {
@@ -283,12 +283,12 @@ func (r *Recorder) Find(ctx context.Context, request string) (json.RawMessage, e
 	if err != nil {
 		return nil, ErrKey
 	}
-	// What is sealed was made here: the bodies, and little else.
+	// The data was sealed here: bodies within the limit, and little else.
 	return coding.Unpack(small, perRecording*maxBody+1<<20)
 }
 
-// Delete deletes the recording of a request. The error is ErrUnknown where there is
-// none, or that of the store.
+// Delete deletes the recording of a request. The error is ErrUnknown if there is none, or that of the
+// store.
 func (r *Recorder) Delete(ctx context.Context, request string) error {
 	n, err := r.remove(ctx, func() ([]string, error) {
 		if request == "" || len(prefix)+len(request) > store.MaxKey {
@@ -306,9 +306,9 @@ func (r *Recorder) Delete(ctx context.Context, request string) error {
 	return err
 }
 
-// DeleteAll deletes all recordings of all replicas, or those of one session where one
-// is given, and returns how many there were. What other replicas have not stored yet
-// is not among them. The error is that of the store.
+// DeleteAll deletes all recordings of all replicas, or those of one session if it is not empty, and
+// returns their number. It does not include recordings that other replicas have not stored yet. The
+// error is that of the store.
 func (r *Recorder) DeleteAll(ctx context.Context, session string) (int, error) {
 	return r.remove(ctx, func() (requests []string, err error) {
 		for i := range indexes {
@@ -327,8 +327,8 @@ func (r *Recorder) DeleteAll(ctx context.Context, session string) (int, error) {
 	})
 }
 
-// remove has the worker delete the recordings of the requests that find returns, after
-// it has stored all that wait, and returns how many were there.
+// remove has the worker delete the recordings of the requests that find returns, after it has stored
+// all waiting ones, and returns how many existed.
 func (r *Recorder) remove(ctx context.Context, find func() ([]string, error)) (n int, err error) {
 	done := make(chan struct{})
 	r.mu.Lock()
@@ -360,8 +360,7 @@ func (r *Recorder) remove(ctx context.Context, find func() ([]string, error)) (n
 	}
 }
 
-// drop deletes recordings from the store and returns how many were there. Only the
-// worker calls it.
+// drop deletes recordings from the store and returns how many existed. Only the worker calls it.
 func (r *Recorder) drop(ctx context.Context, requests []string) (n int, err error) {
 	gone := map[string]bool{}
 	for batch := range slices.Chunk(requests, store.MaxKeys) {
@@ -391,12 +390,12 @@ func (r *Recorder) drop(ctx context.Context, requests []string) (n int, err erro
 	return n, nil
 }
 
-// indexOf is the log that a recording is listed in.
+// indexOf returns the log that lists a recording.
 func indexOf(request string) string {
 	return fmt.Sprint(index, crc32.ChecksumIEEE([]byte(request))%indexes)
 }
 
-// Close stores what waits. If ctx ends first, the rest is lost.
+// Close stores the waiting recordings. If ctx ends first, the rest is lost.
 func (r *Recorder) Close(ctx context.Context) {
 	r.mu.Lock()
 	running := r.queue != nil
