@@ -8,26 +8,25 @@ import (
 	"strings"
 )
 
-// Least is the length from which on a key is looked for in what clients read: shorter ones are
-// what people invent for servers that want none ("EMPTY"), and stand in texts.
+// Least is the length from which a key is searched for in what clients read. Shorter ones are often
+// placeholders for servers that need no key ("EMPTY"), and occur in normal text.
 const Least = 8
 
-// Known finds the keys that the gateway knows in what leaves it, also when
-// they are escaped as in JSON or in a URL: an Aho-Corasick automaton, linear in
-// the text however many there are. Immutable; nil finds nothing.
+// Known finds the gateway's own keys in text, also when escaped as in JSON or in a URL. It is an
+// Aho-Corasick automaton, linear in the text for any number of keys. Immutable; nil finds nothing.
 type Known struct {
 	root  [256]int32
 	nodes []secretNode // 0 is the root
 }
 
-// secretNode stands for the beginning of a secret.
+// secretNode represents a prefix of a secret.
 type secretNode struct {
 	next, sibling, fail int32
-	depth, found        int32 // its length; that of a secret which ends here
+	depth, found        int32 // length of the prefix; length of the secret that ends here, 0 for none
 	b                   byte
 }
 
-// NewKnown looks for secrets of at least that many bytes; nil if there are none.
+// NewKnown returns a Known for the secrets of at least least bytes, or nil if there are none.
 func NewKnown(secrets []string, least int) *Known {
 	s := &Known{nodes: make([]secretNode, 1)}
 	for _, k := range secrets {
@@ -77,7 +76,7 @@ func (s *Known) child(at int32, b byte) int32 {
 	return n
 }
 
-// link leads from each beginning to the longest one that it ends with.
+// link sets the fail links: from each prefix to its longest suffix that is also a prefix.
 func (s *Known) link() {
 	queue := []int32{0}
 	for len(queue) > 0 {
@@ -104,7 +103,7 @@ func (s *Known) step(at int32, b byte) int32 {
 	}
 }
 
-// Bytes returns text with its secrets replaced. It does not change text itself.
+// Bytes returns text with its secrets replaced. It does not modify text.
 func (s *Known) Bytes(text []byte) []byte {
 	if s == nil || !s.in(text) {
 		return text
@@ -117,7 +116,7 @@ func (s *Known) Bytes(text []byte) []byte {
 	return out
 }
 
-// in reports whether a text has a secret.
+// in reports whether a text contains a secret.
 func (s *Known) in(text []byte) bool {
 	at := int32(0)
 	for _, b := range text {
@@ -131,11 +130,11 @@ func (s *Known) in(text []byte) bool {
 // match is the state of a search. The zero match is at the beginning of a text.
 type match struct {
 	at    int32 // node
-	shown int   // bytes of the output since the last secret
+	shown int   // bytes in the output since the last secret
 }
 
-// next appends the next byte of a text to out, and replaces a secret that ends with it. One that overlaps another,
-// or is the beginning of a longer one, goes with it.
+// next appends the next byte of a text to out, and replaces a secret that ends with it. Overlapping
+// secrets, and a longer one that begins with another, are replaced together.
 func (s *Known) next(out []byte, b byte, m *match) []byte {
 	out, m.shown = append(out, b), m.shown+1
 	m.at = s.step(m.at, b)
@@ -163,8 +162,8 @@ func (s *Known) Header(h http.Header) {
 	}
 }
 
-// Body is a body without the secrets in it. Only what may be the beginning of
-// one waits for what follows.
+// Body returns body with its secrets replaced. It only holds back bytes that may be the beginning of a
+// secret.
 func (s *Known) Body(body io.ReadCloser) io.ReadCloser {
 	if s == nil {
 		return body
@@ -176,7 +175,7 @@ type hiding struct {
 	io.ReadCloser
 	s     *Known
 	m     match
-	ready []byte // to be read
+	ready []byte // to be returned by Read
 	held  []byte // may begin a secret
 	chunk []byte
 	err   error

@@ -12,14 +12,14 @@ var (
 	password   = regexp.MustCompile(`[^\s"'/:@]*:[^\s"'/:@]+@`) // user and password without a scheme
 )
 
-// Quote takes keys and passwords out of text that quotes a configuration.
+// Quote removes keys and passwords from text that quotes a configuration.
 func Quote(s string) string {
 	s = userInfo.ReplaceAllString(apiKey.ReplaceAllString(s, Hidden), "://"+Hidden+"@")
 	return password.ReplaceAllString(s, Hidden+"@")
 }
 
-// Value is Quote for the whole value of a setting: nothing of one with a key in it stays, and of a
-// URL only the user and password go.
+// Value is Quote for the whole value of a setting: a value that contains a key is hidden completely, a
+// URL only loses user and password.
 func Value(s string) string {
 	if apiKey.MatchString(s) {
 		return Hidden
@@ -33,5 +33,5 @@ func Value(s string) string {
 	return s
 }
 
-// Names reports whether the value of a header or parameter of that name is a secret.
+// IsSecretName reports whether the value of a header or parameter with this name is a secret.
 func IsSecretName(name string) bool { return secretName.MatchString(name) }

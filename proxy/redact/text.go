@@ -15,7 +15,7 @@ const (
 	assigned = `\\?["']?\s*[:=]\s*`
 )
 
-// apiKey finds keys by their makers' prefixes, also masked in part, and JSON web tokens.
+// apiKey matches keys by their makers' prefixes, also partly masked ones, and JSON web tokens.
 var apiKey = regexp.MustCompile(`\b(?:(?:sk|pk|rk|gsk|xai|hf|gh[pousr]|github_pat|glpat|csk|nvapi|pplx|tgp|fw|r8|sess|xox[abeprs])[-_]|ya29\.|AIza|` +
 	`eyJ)[A-Za-z0-9_.*-]{5,}[A-Za-z0-9_*-]|\b(?:AKIA|ASIA)[A-Z0-9]{12,}`)
 
@@ -25,20 +25,19 @@ var (
 		"pplx", "tgp", "fw-", "fw_", "r8-", "r8_", "sess", "xox", "ya29", "aiza", "eyj", "akia", "asia"}
 )
 
-// shapes are the forms in which credentials occur in errors and headers.
-// Groups stay: they say what was taken out. Every match has one of need in
-// it, in lower case: looking for that first makes most texts cost next to nothing.
+// shapes are the forms of credentials in errors and headers. Groups stay, to show what was removed.
+// Every match contains one of need in lower case: searching for those first makes most texts cheap.
 var shapes = []struct {
 	need []string
 	re   *regexp.Regexp
 }{
 	{[]string{"-----begin"}, regexp.MustCompile(`(?s)()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)},
-	// user:password@ of a URL. A password may hold an @ and, where somebody forgot
-	// to escape it, a slash; host:port/path@version is no password.
+	// user:password@ in a URL. A password may contain an @ and, if unescaped by mistake, a slash;
+	// host:port/path@version is not a password.
 	{[]string{"@"}, regexp.MustCompile(`(://)(?:[^/?#\s"'<>]*|[^@/?#\s"'<>:]*:[0-9]*[^0-9/?#\s"'<>][^\s"'<>@]*)(@)`)},
-	// Credentials in a query, also signatures of signed URLs.
+	// Credentials in a query, including signatures of signed URLs.
 	{[]string{"="}, regexp.MustCompile(`(?i)([?&;](?:[\w.-]*(?:key|token|secret|signature|password|passwd|pwd|auth|credential)|sig|code)=)[^&\s"'#<>]*`)},
-	// Headers and fields: quoted either way, or bare.
+	// Headers and fields: in either kind of quotes, or unquoted.
 	{[]string{"authorization"}, regexp.MustCompile(`(?i)(` + secretHeader + assigned + `\\?["']?)\[?(?:(?:bearer|basic|digest|token|apikey)\s+)?[^\s"']+`)},
 	{[]string{"cookie"}, regexp.MustCompile(`(?i)(\b(?:set-)?cookie` + assigned + `\\?["']?)[^"'\r\n]+`)},
 	{fieldWords, regexp.MustCompile(`(?i)(` + secretField + assigned + `\\?")(?:[^"\\]|\\.)+`)},
@@ -47,25 +46,23 @@ var shapes = []struct {
 	{makers, apiKey},
 }
 
-// scheme finds what follows an authentication scheme, wherever it stands.
+// scheme matches an authentication scheme and the word after it, anywhere.
 var scheme = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"',;]+`)
 
 var schemes = []string{"bearer", "basic"}
 
-// uuid is how requests and resources are named; nobody would find them again.
+// uuid matches UUIDs, which identify requests and resources and stay readable.
 var uuid = regexp.MustCompile(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// identifier finds the names that providers give to requests and answers,
-// which their support asks for.
+// identifier matches providers' ids of requests and answers, which their support asks for.
 var identifier = regexp.MustCompile(`^(?:req|request|chatcmpl|cmpl|resp|msg|call|toolu|run|gen|batch|trace)[-_]`)
 
-// Text takes out of a text what looks like a credential: API keys by their
-// prefixes, what follows Bearer and Basic, values of secret headers and fields,
-// credentials in URLs, private keys, and long random words. Ids of requests and
-// UUIDs stay. It is for text that others wrote and a log will keep; it errs on
-// the side of taking out too much. The time is linear in the text's length.
+// Text removes what looks like a credential: API keys by their prefixes, the word after Bearer and
+// Basic, values of secret headers and fields, credentials in URLs, private keys, and long random
+// words. Ids of requests and UUIDs stay. It is for text of others that goes to a log, and removes too
+// much rather than too little. It takes linear time.
 func Text(s string) string {
-	low := strings.ToLower(s) // what was taken out in between may only make a rule look in vain
+	low := strings.ToLower(s) // not updated after replacements: at worst a rule runs in vain
 	for _, r := range shapes {
 		if containsAny(low, r.need) {
 			s = r.re.ReplaceAllString(s, "${1}"+Hidden+"${2}")
@@ -100,7 +97,7 @@ func credential(word string) string {
 	return word[:len(word)-len(value)] + Hidden
 }
 
-// words redacts random words, wherever they stand.
+// words redacts random words anywhere.
 func words(s string) string {
 	var b strings.Builder
 	done := 0
@@ -134,7 +131,7 @@ func wordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '_' || c == '-'
 }
 
-// space is what regular expressions call \s.
+// space is the set that \s matches in regular expressions.
 const space = " \t\r\n\v\f"
 
 // pair reports whether a word is the user and password of basic authentication.
@@ -143,7 +140,7 @@ func pair(word string) bool {
 	return err == nil && bytes.IndexByte(b, ':') >= 0
 }
 
-// prose are the words that follow "bearer" where no credential does.
+// prose are words that follow "bearer" in normal text.
 var prose = map[string]bool{
 	"token": true, "tokens": true, "auth": true, "authentication": true, "authorization": true, "scheme": true,
 	"credential": true, "credentials": true, "format": true, "header": true, "headers": true, "prefix": true,
@@ -151,14 +148,13 @@ var prose = map[string]bool{
 	"required": true, "missing": true, "error": true,
 }
 
-// minRandom is the number of letters and digits from which on a word can be
-// told from names: keys are longer.
+// minRandom is the length, in letters and digits, from which a word can be told apart from a name;
+// keys are longer.
 const minRandom = 24
 
-// random reports whether a word of at least minRandom letters and digits is no
-// human writing: hexadecimal throughout, or with a long part that changes between
-// lower case, upper case and digits as names do not ("Meta-Llama-3-1-405B"
-// changes often, but only from part to part).
+// random reports whether a word of at least minRandom letters and digits looks random: all
+// hexadecimal, or with a long part that changes between lower case, upper case and digits more than
+// names do ("Meta-Llama-3-1-405B" changes often, but only between parts).
 func random(word string) bool {
 	const (
 		none = iota
@@ -169,7 +165,7 @@ func random(word string) bool {
 	var count, changes, groups, hex, digits int // of the whole word
 	var run, runChanges, runGroups int          // since the last separator
 	last, lastRun := none, none
-	dense := false // some part alone is random
+	dense := false // one part alone is random
 	end := func() {
 		if run >= 16 && (runGroups >= 3 || runChanges*5 >= run*2) {
 			dense = true
