@@ -13,25 +13,25 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// What is wrong with a body, besides being no such data.
+// Errors besides those of invalid data.
 var (
 	ErrUnknown  = errors.New("the content coding is none of gzip, deflate, zstd, br")
 	ErrTooDense = fmt.Errorf("the data expands to more than %d times its size", MaxRatio)
 )
 
-// The bounds of what comes out. Conversations shrink to a fifth to a
-// thirtieth; events of a stream, which are alike, to a fiftieth.
+// Limits of the expansion. Conversations compress to a fifth to a thirtieth of their size; a stream's
+// events, which are similar, to a fiftieth.
 const (
-	MaxRatio = 100     // bytes out for a byte in
-	free     = 1 << 20 // bytes out whatever came in
+	MaxRatio = 100     // output bytes per input byte
+	free     = 1 << 20 // output bytes allowed regardless of the input
 )
 
-// maxWindow is what an encoder of zstd for HTTP may make a decoder remember
-// (RFC 9659), in bytes; brotli's own format allows twice as much.
+// maxWindow is the largest zstd window for HTTP (RFC 9659), in bytes; brotli's format allows twice as
+// much.
 const maxWindow = 8 << 20
 
-// Name is the one coding that the values of Content-Encoding name, in lower
-// case; "" for none. Several are ErrUnknown: nobody sends them.
+// Name returns the content coding in the values of Content-Encoding, in lower case, or "" for none.
+// Several codings are ErrUnknown: no client uses them.
 func Name(values []string) (string, error) {
 	name := strings.ToLower(strings.TrimSpace(strings.Join(values, ",")))
 	switch name {
@@ -45,8 +45,9 @@ func Name(values []string) (string, error) {
 	return "", ErrUnknown
 }
 
-// Begins reports whether data of a coding that Name returned can begin so, which is not
-// empty. Brotli has no mark of its own: it does not begin as JSON and events do.
+// Begins reports whether data of a coding that Name returned can begin with start, which must not be
+// empty. Brotli has no magic number, so for it anything that does not begin like JSON or events is
+// accepted.
 func Begins(name string, start []byte) bool {
 	switch first := start[0]; name {
 	case "gzip":
@@ -54,7 +55,7 @@ func Begins(name string, start []byte) bool {
 	case "deflate":
 		return first&0x0f == 8 // RFC 1950: the method
 	case "zstd":
-		return first == 0x28 || first&0xf0 == 0x50 // RFC 8878: a frame, or one to be skipped
+		return first == 0x28 || first&0xf0 == 0x50 // RFC 8878: a frame, or a skippable one
 	}
 	for _, plain := range [...]string{`{"`, "data:", "event:"} {
 		if bytes.HasPrefix(start, []byte(plain)) {
@@ -64,7 +65,7 @@ func Begins(name string, start []byte) bool {
 	return true
 }
 
-// Memory is what a Reader of a coding may take, in bytes.
+// Memory returns the largest memory use of a coding's Reader, in bytes.
 func Memory(name string) int64 {
 	switch name {
 	case "zstd":
@@ -75,11 +76,11 @@ func Memory(name string) int64 {
 	return 64 << 10
 }
 
-// Packer compresses for [Unpack]. What repeats within eight mebibytes takes next to
-// nothing. One goroutine may use it.
+// Packer compresses for [Unpack]. Repetitions within eight mebibytes take almost no space. One
+// goroutine may use it.
 type Packer struct{ w *zstd.Encoder }
 
-// NewPacker makes a Packer, which takes some mebibytes.
+// NewPacker creates a Packer, which uses some mebibytes of memory.
 func NewPacker() (*Packer, error) {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(maxWindow), zstd.WithLowerEncoderMem(true))
 	if err != nil {
@@ -88,10 +89,10 @@ func NewPacker() (*Packer, error) {
 	return &Packer{w}, nil
 }
 
-// Pack returns the data, smaller.
+// Pack returns the compressed data.
 func (p *Packer) Pack(data []byte) []byte { return p.w.EncodeAll(data, nil) }
 
-// Unpack returns what was packed, if it is at most limit bytes.
+// Unpack decompresses data from Pack, if the result has at most limit bytes.
 func Unpack(data []byte, limit int) ([]byte, error) {
 	r, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
@@ -108,15 +109,15 @@ func Unpack(data []byte, limit int) ([]byte, error) {
 	return out, nil
 }
 
-// Reader is the data without its coding. One goroutine may use it.
+// Reader reads decompressed data. One goroutine may use it.
 type Reader struct {
 	from    counted
 	decoder io.Reader
 	out     int64
 }
 
-// NewReader reads what was compressed with a coding that Name returned. It may
-// wait for the first bytes. It starts no goroutine and needs no end.
+// NewReader returns a Reader for a coding that Name returned. It may wait for the first bytes. It
+// starts no goroutine and needs no Close.
 func NewReader(name string, src io.Reader) (*Reader, error) {
 	r := &Reader{from: counted{src: src}}
 	var err error
@@ -148,7 +149,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// counted counts what is read.
+// counted counts the bytes that are read.
 type counted struct {
 	src io.Reader
 	n   int64

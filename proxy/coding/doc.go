@@ -1,4 +1,3 @@
-// Package coding reads bodies that were compressed for the way (RFC 9110,
-// section 8.4.1), and bounds what comes out of them: a megabyte can stand for a
-// gigabyte.
+// Package coding decompresses bodies with a content coding (RFC 9110, section 8.4.1) and limits the
+// size of the result, because a megabyte may expand to a gigabyte.
 package coding
