@@ -24,10 +24,10 @@
 // already buffered at Close. A caller that stops at the last event of a stream should therefore read
 // on for a moment, or the next request needs a new connection.
 //
-// Retries. There is one, which no other layer can do: if a reused connection turns out to be closed by
-// its peer, before a byte of a response and within two seconds of writing, the request is sent once
-// more on a new connection. Its body must be in memory, and it must be idempotent or not completely
-// written.
+// Retries. There is one, which other layers do not notice: the request is sent once more on a new
+// connection if its body is in memory and a reused connection failed before a byte of a response, in
+// one of two ways. The peer had closed the connection, within two seconds of writing, and the request
+// is idempotent or was not written completely. Or the peer has died silently and acknowledged nothing.
 //
 // Unexpected bytes. A connection on which a server sends more than the response is closed. Because
 // such bytes could be taken for the response to another client's request, connections to this host are
