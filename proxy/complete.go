@@ -23,7 +23,7 @@ const maxCompletion = 4 << 20
 // completionTime limits one extra call, because a request waits for it.
 const completionTime = time.Minute
 
-var errTargetBusy = errors.New("the target may not be asked now")
+var errTargetBusy = errors.New("the target is not available now")
 
 // Complete makes an extra call for the exchange, with the credential of its attempts. It implements
 // recovery.Completer.

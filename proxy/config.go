@@ -174,10 +174,10 @@ func (c Config) Validate() error {
 	errs = append(errs, under("limits.total", c.Limits.Total.Validate())...)
 	errs = append(errs, under("limits.session", c.Limits.Session.Validate())...)
 	if c.Limits.Session.Spending > 0 && len(c.Prices) == 0 {
-		errs = append(errs, errors.New("limits.session.spending: nothing has a price: add prices"))
+		errs = append(errs, errors.New("limits.session.spending: no prices are set: add prices"))
 	}
 	if c.Limits.Total.SpendingPerDay > 0 && len(c.Prices) == 0 {
-		errs = append(errs, errors.New("limits.total.spending_per_day: nothing has a price: add prices"))
+		errs = append(errs, errors.New("limits.total.spending_per_day: no prices are set: add prices"))
 	}
 	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
 		if err := c.Prices[model].Validate(); err != nil {
@@ -215,10 +215,10 @@ func (c Config) Validate() error {
 		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits", i), k.Limits.Limits.Validate())...)
 		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits.session", i), k.Limits.Session.Validate())...)
 		if k.Limits.Session.Spending > 0 && len(c.Prices) == 0 {
-			errs = append(errs, fmt.Errorf("auth.keys[%d].limits.session.spending: nothing has a price: add prices", i))
+			errs = append(errs, fmt.Errorf("auth.keys[%d].limits.session.spending: no prices are set: add prices", i))
 		}
 		if k.Limits.SpendingPerDay > 0 && len(c.Prices) == 0 {
-			errs = append(errs, fmt.Errorf("auth.keys[%d].limits.spending_per_day: nothing has a price: add prices", i))
+			errs = append(errs, fmt.Errorf("auth.keys[%d].limits.spending_per_day: no prices are set: add prices", i))
 		}
 	}
 	if c.Auth.AdminEnv != "" && c.Auth.AdminFile != "" {

@@ -59,7 +59,7 @@ type Core struct {
 	plain   *store.Cache[recovery.Target, struct{}] // targets that refused a response schema
 	keys    keyring
 	hidden  atomic.Pointer[redact.Known] // secrets that no client may read; renewed when a key changes
-	guarded bool                         // some upstream uses a key of the gateway's own and clients need no gateway key
+	guarded bool                         // some upstream gets a credential of the gateway's own, and clients need no gateway key
 }
 
 // maxPlain limits how many targets are remembered that refused a response schema.

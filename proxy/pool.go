@@ -157,8 +157,7 @@ func (s *share) free() { s.give(s.taken) }
 
 // noRoom is the error while a pool is full. The rest of the request's body is not read.
 func noRoom(code, setting string) *Error {
-	e := failf(http.StatusServiceUnavailable, code, "This gateway is answering as many and as large requests as it may (%s), or as this gateway key may "+
-		"while others ask, too. Try again in a moment.", setting)
+	e := failf(http.StatusServiceUnavailable, code, "This gateway is at its limit (%s), or this gateway key has used its share of it. Try again in a moment.", setting)
 	e.Header = http.Header{"Connection": {"close"}, "Retry-After": {"1"}}
 	return e
 }

@@ -23,7 +23,7 @@ func HandleKeys(mux *http.ServeMux, k Keys) {
 	mux.HandleFunc("GET /rebound/keys", func(w http.ResponseWriter, r *http.Request) {
 		accounts, err := k.Now(r.Context())
 		if err != nil {
-			refuse(w, http.StatusServiceUnavailable, "store_unavailable", "What keys use is not known: "+err.Error())
+			refuse(w, http.StatusServiceUnavailable, "store_unavailable", "The usage of keys is not known: "+err.Error())
 			return
 		}
 		respond(w, http.StatusOK, map[string]any{"keys": accounts})

@@ -42,9 +42,9 @@ func HandleLearned(mux *http.ServeMux, l Learning) {
 			switch {
 			case err == nil:
 			case errors.As(err, &large):
-				refuse(w, http.StatusRequestEntityTooLarge, "corpus_too_large", "A corpus may have 8 MiB.")
+				refuse(w, http.StatusRequestEntityTooLarge, "corpus_too_large", "A corpus may have at most 8 MiB.")
 			default:
-				refuse(w, http.StatusServiceUnavailable, "learning_unavailable", "What was learned cannot be used: "+err.Error())
+				refuse(w, http.StatusServiceUnavailable, "learning_unavailable", "The learned data is not available: "+err.Error())
 			}
 		})
 	}

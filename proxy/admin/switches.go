@@ -34,7 +34,7 @@ func HandleSwitches(mux *http.ServeMux, s Switches) {
 			err = s.Set(want)
 		}
 		if err != nil {
-			refuse(w, http.StatusBadRequest, "invalid_switch", "That cannot be switched: "+err.Error())
+			refuse(w, http.StatusBadRequest, "invalid_switch", "The switch cannot be set: "+err.Error())
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -42,7 +42,7 @@ func HandleSwitches(mux *http.ServeMux, s Switches) {
 	mux.HandleFunc("DELETE /rebound/switches", func(w http.ResponseWriter, r *http.Request) {
 		of, name := r.URL.Query().Get("of"), r.URL.Query().Get("name")
 		if !s.Clear(of, name) {
-			refuse(w, http.StatusNotFound, "not_switched", "Nobody has switched the "+of+" "+name+" while the gateway runs. GET /rebound/switches lists what is; the configuration's are changed there.")
+			refuse(w, http.StatusNotFound, "not_switched", "No switch of the "+of+" "+name+" was set at run time. GET /rebound/switches lists all; those of the configuration are changed there.")
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)

@@ -168,4 +168,4 @@ func (c *conn) talks() bool {
 	return n > 0 && !(strings.HasPrefix(string(b), "HTTP/1.") && strings.HasSuffix(string(b), " 408"))
 }
 
-var errUpgrade = errors.New("server switches protocols though nobody asked")
+var errUpgrade = errors.New("server switches protocols without being asked")

@@ -31,7 +31,7 @@ func (l Limits) Validate() error {
 	var errs []error
 	for _, m := range l.all() {
 		if m.limit < 0 || m.limit > largest {
-			errs = append(errs, fmt.Errorf("%s: must not be below 0 or beyond all measure; 0 is no limit", m.name))
+			errs = append(errs, fmt.Errorf("%s: must not be negative or too large to count; 0 is no limit", m.name))
 		}
 	}
 	return errors.Join(errs...)

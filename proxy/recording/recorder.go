@@ -260,7 +260,7 @@ var (
 	ErrUnknown = errors.New("nothing is recorded of this request, or not any more")
 	ErrKey     = errors.New("this request was recorded with another key")
 
-	errWaiting = errors.New("too many wait to be stored")
+	errWaiting = errors.New("too many recordings wait to be stored")
 )
 
 // Find returns the recording of a request, in the JSON form of [Recording].

@@ -74,10 +74,12 @@ type Delta struct {
 	function  []byte // function_call
 	reasoning []byte // text of the reasoning
 
-	frame bool   // clients build the answer's structure from it, so later events must fit
-	ends  bool   // no more text follows
-	apart bool   // its text does not continue the text before it
-	late  bool   // it goes out with the event behind it: the end of thinking, which clients take for an answer; and the beginning of text, of which nothing may come
+	frame bool // clients build the answer's structure from it, so later events must fit
+	ends  bool // no more text follows
+	apart bool // its text does not continue the text before it
+	// late: it is sent together with the next event. This is so for the end of thinking, which clients
+	// would take for an answer, and for the beginning of a text block, which may stay empty.
+	late  bool
 	seq   int    // its number in the stream
 	fault []byte // the error of a KindError, nil if it is the whole event
 	item  item   // of a response or a message

@@ -129,7 +129,7 @@ func (o *outlet) lose(n int, why error) {
 	}
 }
 
-var errBehind = errors.New("too many spans wait for it")
+var errBehind = errors.New("too many spans wait for the collector")
 
 // bounded counts spans that the SDK's queue would drop silently.
 type bounded struct {

@@ -308,7 +308,7 @@ func Reason(err error) string {
 	case UnknownHost(err):
 		return "no such host"
 	case errors.As(err, &dns):
-		return "the lookup of its name failed"
+		return "the name lookup failed"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTDOWN):
