@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Labels are the possible values of metrics' labels, all from configuration and fixed tables. All
@@ -115,8 +116,10 @@ func forget[V any](old, now map[string]V, label string, of ...*instrument) {
 func (m *metrics) showModel(label string) {
 	m.duration.show(label)
 	m.ttfb.show(label)
-	for _, u := range usual {
-		m.requests.show(label, u[0], u[1])
+	for _, format := range [...]transcript.Format{transcript.Chat, transcript.Responses, transcript.Messages} {
+		for _, u := range usual {
+			m.requests.show(label, format.String(), u[0], u[1])
+		}
 	}
 }
 

@@ -397,6 +397,24 @@ func TestReloadRemovesSeries(t *testing.T) {
 	}
 }
 
+// Series that are there from the start have a value for each label, so that rates see their first request.
+func TestShownFromTheStart(t *testing.T) {
+	got := scrape(t, newHub(t, Defaults(), &buffer{}))
+	for _, want := range []string{
+		`rebound_requests_total{format="chat",model="coder",outcome="ok",status_class="2xx"} 0`,
+		`rebound_requests_total{format="messages",model="other",outcome="failed",status_class="5xx"} 0`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	for line := range strings.Lines(got) {
+		if strings.HasPrefix(line, "rebound_") && strings.Contains(line, `=""`) && !strings.Contains(line, "_info") {
+			t.Errorf("a label has no value: %s", line)
+		}
+	}
+}
+
 func TestInFlight(t *testing.T) {
 	h := newHub(t, Defaults(), &buffer{})
 	h.Begin()
