@@ -106,7 +106,7 @@ func agents(t *testing.T, list ...*gateway) (end func()) {
 		cancel()
 		wg.Wait()
 		t.Logf("%d requests, the slowest took %v", n, slowest)
-		if most := time.Second + stalled(); n < 100 || slowest > most {
+		if most := time.Second/2 + stalled(); n < 100 || slowest > most {
 			t.Errorf("%d requests, the slowest took %v, more than %v", n, slowest, most)
 		}
 	}
@@ -153,13 +153,13 @@ func TestTwentyFaults(t *testing.T) {
 			srv.Kill()
 			pause()
 			srv.Restart()
-		case 1:
+		case 1: // longer than a request may take
 			srv.Pause()
-			pause()
+			time.Sleep(time.Second)
 			srv.Resume()
 		case 2: // what was asked is never answered
 			srv.Pause()
-			pause()
+			time.Sleep(time.Second)
 			srv.Restart()
 		case 3:
 			srv.Do("CLIENT", "KILL", "TYPE", "normal")
