@@ -15,6 +15,7 @@ type draft struct {
 	x       *recovery.Exchange
 	session *session // as it was remembered, nil if nothing was
 	asked   bool     // the store was asked for it
+	at      *place   // see place, nil until that is needed
 	history *history
 	work    *work            // the edits so far
 	body    *transcript.Body // the history with those edits, nil for the client's own

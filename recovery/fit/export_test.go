@@ -32,7 +32,9 @@ func (f *Fitter) Prepared(ctx context.Context, x *recovery.Exchange) *recovery.F
 }
 
 // Matter reports whether there may be anything to fit before the first attempt.
-func (f *Fitter) Matter(x *recovery.Exchange) bool { return f.on(x) && f.matters(x) }
+func (f *Fitter) Matter(x *recovery.Exchange) bool {
+	return f.on(x) && (&draft{fitter: f, x: x}).matters()
+}
 
 // of is the fitting of an exchange, whose stage may not have run.
 func (f *Fitter) of(x *recovery.Exchange) recovery.Fitting {

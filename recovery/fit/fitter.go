@@ -135,32 +135,39 @@ func (f *Fitter) worthKeeping(x *recovery.Exchange) bool {
 	return (f.least(x) > 0 || slices.ContainsFunc(x.Candidates, exceeded)) && f.large(x)
 }
 
-// known is what this process knows of the exchange's session, and whether the
+// known returns what this process knows of the exchange's session, and whether the
 // store has to be asked. While this process serves every turn of a conversation,
-// nobody can know more of it than is held here. Else the conversation comes from
-// another replica, or this process was started anew, or has forgotten it.
-func (f *Fitter) known(x *recovery.Exchange) (s *session, ask bool) {
-	s = f.memory.local(x.Session)
-	if f.memory.store == nil {
+// no other one knows more of it. Otherwise the conversation comes from another
+// replica, or this process has restarted or forgotten it.
+func (d *draft) known() (s *session, ask bool) {
+	s = d.fitter.memory.local(d.x.Session)
+	if d.fitter.memory.store == nil {
 		return s, false
 	}
-	here, kept := f.memory.turns.follows(x.Session, f.memory.turns.placeOf(x.Body))
+	here, kept := d.fitter.memory.turns.follows(d.x.Session, d.place())
 	return s, !here || kept && s == nil
+}
+
+// place returns where the request stands in its conversation. It is read once.
+func (d *draft) place() place {
+	if d.at == nil {
+		at := d.fitter.memory.turns.placeOf(d.x.Body)
+		d.at = &at
+	}
+	return *d.at
 }
 
 // matters reports whether there may be anything to fit before the first attempt. It
 // is cheap: most requests are far below every limit.
-func (f *Fitter) matters(x *recovery.Exchange) bool {
+func (d *draft) matters() bool {
+	f, x := d.fitter, d.x
 	if f.overflows(x) || f.heavy(x) {
 		return true
 	}
-	if x.Session == "" {
+	if x.Session == "" || !f.large(x) {
 		return false
 	}
-	if !f.large(x) {
-		return false
-	}
-	s, ask := f.known(x)
+	s, ask := d.known()
 	return s != nil || ask
 }
 

@@ -35,7 +35,7 @@ func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) error {
 		return nil
 	}
 	d := &draft{fitter: f, x: x}
-	if x.Fitting = d; f.matters(x) {
+	if x.Fitting = d; d.matters() {
 		x.Fitted = d.prepare(ctx)
 	}
 	return nil
@@ -68,7 +68,7 @@ func (d *draft) prepare(ctx context.Context) *recovery.Fitted {
 
 // recall reads what is known of the exchange's session. The store is asked once.
 func (d *draft) recall(ctx context.Context) {
-	s, ask := d.fitter.known(d.x)
+	s, ask := d.known()
 	if !ask && s == nil || !d.fitter.large(d.x) || side(d.x) {
 		return
 	}

@@ -44,10 +44,9 @@ func (d *draft) Commit() {
 	if f.memory.store == nil {
 		return
 	}
-	at := f.memory.turns.placeOf(x.Body)
-	here, kept := f.memory.turns.follows(x.Session, at)
+	here, kept := f.memory.turns.follows(x.Session, d.place())
 	if here || d.asked || !f.large(x) { // else others may know more
-		f.memory.turns.note(x.Session, at, kept || d.session != nil || d.next != nil)
+		f.memory.turns.note(x.Session, d.place(), kept || d.session != nil || d.next != nil)
 	}
 }
 

@@ -35,10 +35,12 @@ type memory struct {
 	sessions *store.Cache[string, *held]
 	tired    *store.Cache[string, time.Time] // sessions whose summariser failed, and until when it rests
 
-	queue chan func()
-	work  sync.WaitGroup // the queue
-	once  sync.Once
-	shut  bool // no more jobs
+	queue   chan func()
+	work    sync.WaitGroup  // the queue
+	working context.Context // until what is queued is given up
+	giveUp  context.CancelFunc
+	once    sync.Once
+	shut    bool // no more jobs
 }
 
 // held is a session in the process. It is changed under the memory's lock.
@@ -54,9 +56,12 @@ func newMemory(s Values, ttl func() time.Duration) *memory {
 	m := &memory{store: s, ttl: ttl, sessions: store.NewCache[string, *held](maxHeld), tired: store.NewCache[string, time.Time](maxSessions),
 		turns: newTurns(),
 		queue: make(chan func(), maxQueue)}
+	m.working, m.giveUp = context.WithCancel(context.Background())
 	m.work.Go(func() {
 		for job := range m.queue {
-			job()
+			if m.working.Err() == nil {
+				job()
+			}
 		}
 	})
 	return m
@@ -193,7 +198,7 @@ func (m *memory) later(job func()) bool {
 	}
 }
 
-// close finishes what is queued, until ctx ends.
+// close finishes what is queued. When ctx ends it gives up what is left, but for the job that runs.
 func (m *memory) close(ctx context.Context) error {
 	m.once.Do(func() {
 		m.mu.Lock()
@@ -201,18 +206,13 @@ func (m *memory) close(ctx context.Context) error {
 		close(m.queue)
 		m.mu.Unlock()
 	})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		m.work.Wait()
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		<-done
+	defer context.AfterFunc(ctx, m.giveUp)()
+	m.work.Wait()
+	if m.working.Err() != nil {
 		return ctx.Err()
 	}
+	m.giveUp()
+	return nil
 }
 
 // restTime is how long a summariser that was of no use is not asked before a

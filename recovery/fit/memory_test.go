@@ -265,3 +265,25 @@ func TestHostileValues(t *testing.T) {
 		}
 	}
 }
+
+// What is queued is finished before the end, but not beyond the time that there is for it.
+func TestCloseGivesUp(t *testing.T) {
+	for name, limit := range map[string]time.Duration{"in time": time.Hour, "too late": 90 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMemory(nil, func() time.Duration { return time.Hour })
+			ran := 0
+			for range 10 {
+				m.later(func() { time.Sleep(time.Minute); ran++ })
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), limit)
+			defer cancel()
+			err := m.close(ctx)
+			if all := limit == time.Hour; all && (err != nil || ran != 10) || !all && (err == nil || ran != 2) {
+				t.Errorf("%s: %d jobs ran, %v", name, ran, err)
+			}
+			if m.later(func() {}) || m.close(context.Background()) != nil {
+				t.Errorf("%s: it goes on", name)
+			}
+		})
+	}
+}

@@ -68,7 +68,11 @@ func (t turns) placeOf(b *transcript.Body) (p place) {
 	return p
 }
 
-// sum hashes what a message says, however its client writes it.
+// sum hashes what identifies a message, however its client writes it: the id of the call that it answers, else its text.
 func (t turns) sum(m transcript.Message) uint64 {
-	return transcript.Sum(t.seed, 0, m.AppendText(m.AppendToolCallID(nil)))
+	said := m.AppendToolCallID(nil)
+	if len(said) == 0 {
+		said = m.AppendText(said)
+	}
+	return transcript.Sum(t.seed, 0, said)
 }

@@ -21,7 +21,11 @@ type stored struct{ *App }
 func (k stored) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if k.shared != nil && x.Session != "" {
 		x.Stored = store.NewSession(k.shared, func() []string {
-			return slices.Concat(breaker.Keys(x), plan.Keys(x.Session), fit.Keys(x.Session))
+			keys := breaker.Keys(x)
+			if k.sharesContent() {
+				keys = slices.Concat(keys, plan.Keys(x.Session), fit.Keys(x.Session))
+			}
+			return keys
 		})
 	}
 	return nil
@@ -47,7 +51,7 @@ func (a *App) newVault(within time.Duration) *store.Vault {
 // newFitter makes the part that fits requests to context windows. It lives as
 // long as the gateway: sessions' edits are in it.
 func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
-	var shared fit.Values // without a server there is nobody to share with
+	var shared fit.Values // nil if sessions are not shared
 	if a.sharesContent() {
 		shared = a.shared
 	}
