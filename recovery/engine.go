@@ -181,7 +181,7 @@ type Engine struct {
 	Conformer  Conformer // nil: no target needs schemas adapted
 	Observer   Observer
 	Tokens     Counter // nil: tokens are estimated by size
-	// Flush waits until the store has copied values for the other replicas, for a moment; nil: nobody needs them.
+	// Flush waits briefly until the store has copied values for the other replicas; nil means that there are none.
 	Flush func(ctx context.Context, keys ...string)
 
 	alarms    sync.Pool // of *alarm

@@ -34,9 +34,9 @@ type Exchange struct {
 	// Side reports whether the request is not part of the conversation but serves the client itself: a title, its own
 	// summary, a probe. Nil means no.
 	Side func() bool
-	// Stored reads what the store has of the session, in one round trip for all of its values; nil: the store is asked for each.
+	// Stored reads all values of the session from the store in one round trip; nil means that each is read alone.
 	Stored Reader
-	// Changed are the keys of values of the session that the request has changed. Its answer waits until they are copied.
+	// Changed lists the keys of the session's values that the request has changed. Its answer waits until they are copied.
 	Changed []string
 	// Completer makes extra calls on behalf of this exchange; nil makes none.
 	Completer Completer
@@ -53,12 +53,12 @@ type Exchange struct {
 	result
 }
 
-// Reader gets values of a store, in the order of their keys; nil where there is none.
+// Reader returns values of a store in the order of their keys, nil for a missing one.
 type Reader interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
 }
 
-// From returns what reads the session's values of a store.
+// From returns the reader for the session's values: Stored or, without it, the store.
 func (x *Exchange) From(store Reader) Reader {
 	if x.Stored != nil {
 		return x.Stored

@@ -14,17 +14,17 @@ const (
 	maxBatch = 64
 )
 
-// journal is what the primary has not seen yet. Of a value it holds the key alone: what the value is, its owner says
-// when it is copied. Of what is added to a meter, a ring or a log it holds that.
+// journal holds the changes that the primary has not seen. For a value it holds only the key: its owner supplies the
+// value when it is copied. For a meter, a ring or a log it holds what is added.
 type journal struct {
 	values, rest list.List // of *change, the oldest first
 	byID         map[changeID]*list.Element
 	bytes        int
-	count        uint64 // of what was added
-	dropped      int    // changes, since it was last read
+	count        uint64 // number of added changes, which numbers them
+	dropped      int    // number of changes that were dropped
 }
 
-// changeID tells which changes replace each other; each entry of a log is one of its own.
+// changeID identifies changes that replace each other. Entries of a log never do.
 type changeID struct {
 	kind      changeKind
 	name, sub string
@@ -39,22 +39,22 @@ const (
 	appended
 )
 
-// change is something that the primary has not seen.
+// change is one change that the primary has not seen.
 type change struct {
 	id      changeID
 	current func() (Entry, bool) // the value as it is now; false if there is none
-	erase   bool                 // the key was deleted: its ring goes, too
-	once    bool                 // the value leaves another one that is there
+	erase   bool                 // the key was deleted, with its ring
+	once    bool                 // the value does not replace an existing one
 	value   []byte               // of a slot or an entry of a log
 	charge  Charge
 	size    int  // of the ring or log
 	last    bool // the slot is the newest of its ring, not one replaced in place
 	ends    time.Time
-	born    uint64 // numbers it
-	version uint64 // numbers what it is now
+	born    uint64 // number of its first change
+	version uint64 // number of its latest change
 }
 
-// apply makes changes that next returned on a store, unless their time has passed.
+// apply makes a batch of next on a store, without changes that have expired.
 func apply(ctx context.Context, s Store, batch []change, now time.Time) error {
 	c := batch[0]
 	left := c.ends.Sub(now)
@@ -153,8 +153,8 @@ func (j *journal) remove(e *list.Element) {
 	j.listOf(c.id.kind).Remove(e)
 }
 
-// next returns the oldest changes that one round trip copies: several values, or one of anything else. They stay
-// until done.
+// next returns the oldest changes that one round trip can copy: several values, or one other change. They stay in the
+// journal until done.
 func (j *journal) next() (batch []change) {
 	for e := j.values.Front(); e != nil && len(batch) < maxBatch; e = e.Next() {
 		c := e.Value.(*change)
@@ -171,7 +171,7 @@ func (j *journal) next() (batch []change) {
 	return batch
 }
 
-// done removes a change that was copied, but for what came to it meanwhile.
+// done removes a copied change, except for what was added to it meanwhile.
 func (j *journal) done(c change) {
 	e := j.byID[c.id]
 	if c.id.kind == appended {
@@ -188,7 +188,7 @@ func (j *journal) done(c change) {
 	}
 }
 
-// has reports whether something of a ring or a log is there.
+// has reports whether there is a change of a ring or a log.
 func (j *journal) has(kind changeKind, name string) bool {
 	for e := j.rest.Front(); e != nil; e = e.Next() {
 		if id := e.Value.(*change).id; id.kind == kind && id.name == name {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Session reads what a store has of one conversation: all of it in one round trip, when the first value is asked for.
-// The goroutine of one request uses it.
+// Session reads all values of one conversation from a store in one round trip, at the first Get. It belongs to the
+// goroutine of one request.
 type Session struct {
 	values Reader
 	list   func() []string // the keys
@@ -20,12 +20,12 @@ type Reader interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
 }
 
-// NewSession returns a session that has read nothing yet. list names all its keys.
+// NewSession returns a Session that has not read yet. list returns all its keys.
 func NewSession(values Reader, list func() []string) *Session {
 	return &Session{values: values, list: list}
 }
 
-// Get returns values as they were when the first was asked for. The store is asked for what is not the session's.
+// Get returns values as of the first Get. It reads keys that are not the session's from the store.
 func (s *Session) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	if s.keys == nil {
 		s.keys = s.list()

@@ -163,7 +163,7 @@ func (s *Shared) suspect(err error) {
 	}
 }
 
-// announce wakes who waits for the writer. The lock is held.
+// announce wakes the operations that wait for the writer. The lock is held.
 func (s *Shared) announce() {
 	close(s.copied)
 	s.copied = make(chan struct{})
@@ -183,15 +183,15 @@ func (s *Shared) note(changes ...change) {
 	}
 }
 
-// Behind notes that the value of a key has changed, which its owner keeps: current is called when it is copied, and
-// returns false if there is no value any more. It does no I/O and must not use the store. Until then Get returns it, too.
+// Behind schedules the copy of a value that its owner keeps. current returns the value when it is copied, and until then
+// for Get; false means that there is none. It must not do I/O or use the store.
 func (s *Shared) Behind(key string, current func() (Entry, bool)) {
 	if CheckKeys(key) == nil && !s.closed.Load() {
 		s.note(change{id: changeID{changedValue, key, ""}, current: current})
 	}
 }
 
-// Flush waits until the primary has the values of the keys, for no longer than ctx, nor where the primary is away.
+// Flush waits until the primary has the values of the keys. It stops when ctx ends or the primary is away.
 func (s *Shared) Flush(ctx context.Context, keys ...string) {
 	s.await(ctx, func() bool {
 		return slices.ContainsFunc(keys, func(k string) bool { return s.journal.byID[changeID{changedValue, k, ""}] != nil })
@@ -420,7 +420,7 @@ func (s *Shared) Board(ctx context.Context, board string) (fields []Field, err e
 	return fields, err
 }
 
-// there does an operation on the primary or not at all.
+// there runs an operation on the primary, and never on the local store.
 func (s *Shared) there(ctx context.Context, op func(context.Context) error) error {
 	if ok, _, err := s.try(ctx, op); ok {
 		return err

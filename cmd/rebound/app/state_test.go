@@ -14,8 +14,8 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// An id belongs to the client that got it at every replica, as soon as its answer is there. Where Redis does not say
-// whose an id is, it is nobody's.
+// At every replica only the client that received an id may use it, from the end of its answer on. If Redis does not
+// answer who owns an id, no client may.
 func TestReplicasShareOwners(t *testing.T) {
 	t.Parallel()
 	srv := storetest.StartRedis(t)
