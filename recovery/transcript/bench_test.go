@@ -61,7 +61,8 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// A session that has grown by a turn since its last request.
+// A session that has grown by a turn since its last request, of which the client has
+// changed the last message or not.
 func BenchmarkParser(b *testing.B) {
 	for _, size := range []int{100 << 10, 1 << 20} {
 		raw := body(b, size)
@@ -71,20 +72,23 @@ func BenchmarkParser(b *testing.B) {
 		}
 		list := parsed.Messages()
 		last := list[len(list)-3].End
-		before := append(append([]byte{}, raw[:last]...), raw[list[len(list)-1].End:]...)
-		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
-			b.SetBytes(int64(len(raw)))
-			b.ReportAllocs()
-			for b.Loop() {
-				b.StopTimer()
-				p := NewParser()
-				_, _ = p.Parse(before, Chat, Limits{})
-				b.StartTimer()
-				if _, err := p.Parse(raw, Chat, Limits{}); err != nil {
-					b.Fatal(err)
+		grown := append(append([]byte{}, raw[:last]...), raw[list[len(list)-1].End:]...)
+		changed := append(append(append([]byte{}, raw[:last-1]...), `,"cache_control":{"type":"ephemeral"}}`...), raw[list[len(list)-1].End:]...)
+		for name, before := range map[string][]byte{"grown": grown, "changed": changed} {
+			b.Run(fmt.Sprintf("%s/%dKB", name, size>>10), func(b *testing.B) {
+				b.SetBytes(int64(len(raw)))
+				b.ReportAllocs()
+				for b.Loop() {
+					b.StopTimer()
+					p := NewParser()
+					_, _ = p.Parse(before, Chat, Limits{})
+					b.StartTimer()
+					if _, err := p.Parse(raw, Chat, Limits{}); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -98,8 +98,10 @@ func Parse(raw []byte, f Format, lim Limits) (*Body, error) { return new(parsing
 // pass starts behind it.
 type parsing struct {
 	known  *beginning          // nil: no beginning is known
-	behind func(from int) bool // reports whether the bytes behind the history, at from, are known too
+	at     checkpoint          // where the known beginning and the body part
+	behind func(from int) bool // reports whether the bytes behind the history, at from, are known too; nil without a Parser
 	same   bool                // what behind returned
+	passed []checkpoint        // one for each message that was scanned, if there is a Parser
 
 	listAt, behindList int // where the field with the history begins, and where its value ends
 	inList, values     int // the number of values up to the end of the history, and in the whole body
@@ -129,7 +131,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	}
 	for !t.same && w.next() {
 		if string(w.name) == list && w.val < len(raw) && raw[w.val] == '[' {
-			w.endAt(b.indexElements(s.walk(w.val, w.depth), keys))
+			w.endAt(t.indexElements(b, s.walk(w.val, w.depth), keys))
 			t.listAt, t.behindList, t.inList = w.key, w.valEnd, s.values
 		} else if string(w.name) == offer && w.val < len(raw) && raw[w.val] == '[' {
 			w.endAt(b.countTools(s.walk(w.val, w.depth)))
@@ -167,11 +169,12 @@ func (t *parsing) resume(b *Body, w *walker, keys []indexed) {
 		b.add(f)
 	}
 	list := t.known.fields[len(t.known.fields)-1]
-	b.elements, b.splits, b.called, b.offered, w.s.values = t.known.elements, t.known.splits, t.known.called, t.known.offered, t.known.values
+	b.elements, b.splits = t.known.elements[:t.at.elements:t.at.elements], t.known.splits[:t.at.splits:t.at.splits]
+	b.called, b.offered, w.s.values = t.at.called, t.known.offered, t.at.values
 	w.began, w.key, w.keyEnd, w.val = true, int(list.key), int(list.keyEnd), int(list.val)
 	elements := w.s.walk(w.val, w.depth)
-	elements.began, elements.i = true, t.known.end
-	if w.endAt(b.indexElements(elements, keys)); w.s.err != nil {
+	elements.began, elements.i = true, t.at.end
+	if w.endAt(t.indexElements(b, elements, keys)); w.s.err != nil {
 		return
 	}
 	list.valEnd = int32(w.valEnd)
@@ -195,7 +198,7 @@ func clip(name []byte) string {
 
 // indexElements scans the rest of an array and appends its elements to b.elements. The
 // elements already there may be shared with other bodies and do not change.
-func (b *Body) indexElements(w walker, keys []indexed) int {
+func (t *parsing) indexElements(b *Body, w walker, keys []indexed) int {
 	s, known := w.s, len(b.elements)
 	layout := b.format.layout()
 	place := int32(0)
@@ -243,6 +246,9 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 		e.end = int32(w.valEnd)
 		if layout.blocks && !b.indexBlocks(s) {
 			return -1
+		}
+		if t.behind != nil {
+			t.passed = append(t.passed, checkpoint{end: w.valEnd, messages: int(place), elements: len(b.elements), splits: len(b.splits), called: b.called, values: s.values})
 		}
 	}
 	if s.err != nil {

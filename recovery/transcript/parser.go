@@ -41,21 +41,29 @@ type beginning struct {
 	format Format
 	limits Limits
 	key    uint64 // hash of the first bytes
-	sum    uint64 // hash of the bytes up to end
-	last   uint64 // the eight bytes before end
 
-	called   int     // calls in the elements
-	offered  int     // tools
-	values   int     // JSON values up to end
-	fields   []field // the fields before the history, and the history's own
-	elements []element
-	splits   []split
-	end      int
+	checkpoints []checkpoint // the shortest first; the last one is the end of the history
+	offered     int          // tools
+	fields      []field      // the fields before the history, and the history's own
+	elements    []element
+	splits      []split
 
 	rest       []field // the fields behind the history, with offsets from its end
 	restSum    uint64
 	restLength int
 	restValues int
+}
+
+// checkpoint is a place behind a whole message, from which a pass can go on. A beginning
+// has several because clients change the end of what they sent: those of the Messages API
+// move the mark of their prompt cache, others cut long results or try the last turn again.
+type checkpoint struct {
+	end  int    // offset
+	sum  uint64 // hash of the bytes up to end
+	last uint64 // the eight bytes before end
+
+	// The number of each up to end.
+	messages, elements, splits, called, values int
 }
 
 // NewParser returns an empty Parser.
@@ -69,30 +77,69 @@ func (p *Parser) Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		return Parse(raw, f, lim)
 	}
 	key := p.sum(0, raw[:keyLength])
-	var begun prefixHash
 	known := p.find(key, raw, f, lim.checked())
-	if known != nil && begun.upTo(p, raw, known.end) != known.sum {
-		known = nil
-	}
-	t := parsing{known: known, behind: func(from int) bool {
+	checkpoints, begun := p.shared(known, raw)
+	t := parsing{behind: func(from int) bool {
 		return len(raw)-from == known.restLength && p.sum(0, raw[from:]) == known.restSum
 	}}
+	if len(checkpoints) > 0 {
+		t.known, t.at = known, checkpoints[len(checkpoints)-1]
+	}
 	b, err := t.parse(raw, f, lim)
-	if err != nil || len(b.elements) == 0 || known != nil && len(b.elements) == len(known.elements) && t.same {
+	if err != nil || len(b.elements) == 0 || t.same && len(t.passed) == 0 && len(checkpoints) == len(known.checkpoints) {
 		return b, err
 	}
-	next := &beginning{format: f, limits: b.limits, key: key, end: b.behindElements(), elements: slices.Clip(b.elements), splits: slices.Clip(b.splits), called: b.called, offered: b.offered}
-	next.values, next.restValues = t.inList, t.values-t.inList
-	next.sum, next.last = begun.upTo(p, raw, next.end), binary.LittleEndian.Uint64(raw[next.end-8:])
-	next.restLength = len(raw) - t.behindList
+	next := &beginning{format: f, limits: b.limits, key: key, elements: slices.Clip(b.elements), splits: slices.Clip(b.splits), offered: b.offered}
+	next.checkpoints = spread(append(slices.Clip(checkpoints), t.passed...))
+	for i := range next.checkpoints {
+		if c := &next.checkpoints[i]; c.end > t.at.end {
+			c.sum, c.last = begun.upTo(p, raw, c.end), binary.LittleEndian.Uint64(raw[c.end-8:])
+		}
+	}
+	next.restValues, next.restLength = t.values-t.inList, len(raw)-t.behindList
 	if t.same {
 		next.fields, next.rest, next.restSum = known.fields, known.rest, known.restSum
 	} else {
 		next.restSum = p.sum(0, raw[t.behindList:])
 		next.fields, next.rest = b.split(t.listAt, t.behindList)
 	}
-	p.keep(known, next)
+	p.keep(t.known, next)
 	return b, nil
+}
+
+// shared returns the checkpoints of a beginning that raw has too, and the hash of raw up
+// to the last of them. known may be nil.
+func (p *Parser) shared(known *beginning, raw []byte) (list []checkpoint, begun prefixHash) {
+	if known == nil {
+		return nil, begun
+	}
+	list = known.checkpoints
+	end := list[len(list)-1]
+	if longest := begun; end.end < len(raw) && longest.upTo(p, raw, end.end) == end.sum {
+		return list, longest
+	}
+	for i, c := range list {
+		longer := begun
+		if c.end >= len(raw) || longer.upTo(p, raw, c.end) != c.sum {
+			return list[:i], begun
+		}
+		begun = longer
+	}
+	return list, begun
+}
+
+// spread returns some of the checkpoints: the last one, and others that are ever more
+// messages before it.
+func spread(all []checkpoint) (kept []checkpoint) {
+	end, distance := all[len(all)-1].messages, 0
+	kept = make([]checkpoint, 0, 16)
+	for _, c := range slices.Backward(all) {
+		if before := end - c.messages; before >= distance {
+			kept, distance = append(kept, c), max(1, 2*before)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
 }
 
 // chunk is the number of bytes that upTo hashes at a time.
@@ -128,17 +175,26 @@ type link struct {
 	bytes  string
 }
 
-// find returns the longest known beginning that raw may have. The caller compares its
-// sum to be sure.
+// find returns the beginning of which raw may have the most. The caller compares sums
+// to be sure.
 func (p *Parser) find(key uint64, raw []byte, f Format, lim Limits) (found *beginning) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var at *list.Element
+	end := 0
 	for _, e := range p.index[key] {
 		k := e.Value.(*beginning)
-		if k.end < len(raw) && k.format == f && k.limits == lim && (found == nil || k.end > found.end) &&
-			binary.LittleEndian.Uint64(raw[k.end-8:]) == k.last {
-			found, at = k, e
+		if k.format != f || k.limits != lim {
+			continue
+		}
+		for _, c := range slices.Backward(k.checkpoints) {
+			if c.end <= end {
+				break
+			}
+			if c.end < len(raw) && binary.LittleEndian.Uint64(raw[c.end-8:]) == c.last {
+				found, at, end = k, e, c.end
+				break
+			}
 		}
 	}
 	if at != nil {
@@ -147,11 +203,12 @@ func (p *Parser) find(key uint64, raw []byte, f Format, lim Limits) (found *begi
 	return found
 }
 
-// keep adds a beginning and drops old (nil: none), which it continues.
+// keep adds a beginning. It drops old (nil: none), with which next shares its first
+// messages, unless old is longer.
 func (p *Parser) keep(old, next *beginning) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if old != nil {
+	if old != nil && len(old.elements) <= len(next.elements) {
 		for _, e := range p.index[next.key] {
 			if e.Value == old {
 				p.forget(e)
@@ -187,7 +244,7 @@ func (p *Parser) forget(e *list.Element) {
 
 // weight returns the approximate memory of a beginning, in bytes.
 func (k *beginning) weight() int {
-	return 512 + 64*len(k.elements) + 20*len(k.splits) + 16*(len(k.fields)+len(k.rest))
+	return 512 + 64*(len(k.checkpoints)+len(k.elements)) + 20*len(k.splits) + 16*(len(k.fields)+len(k.rest))
 }
 
 // split copies the fields up to the one at list, and the fields after it with

@@ -14,15 +14,20 @@ import (
 // same fails unless both ways to parse agree on everything.
 func same(t *testing.T, p *Parser, raw []byte) {
 	t.Helper()
-	want, wantErr := Parse(raw, Chat, Limits{})
-	got, err := p.Parse(raw, Chat, Limits{})
+	sameAs(t, p, raw, Chat)
+}
+
+func sameAs(t *testing.T, p *Parser, raw []byte, f Format) {
+	t.Helper()
+	want, wantErr := Parse(raw, f, Limits{})
+	got, err := p.Parse(raw, f, Limits{})
 	if fmt.Sprint(wantErr) != fmt.Sprint(err) || (want == nil) != (got == nil) {
 		t.Fatalf("error %v, without a memory %v", err, wantErr)
 	}
 	if want == nil {
 		return
 	}
-	if !bytes.Equal(views(want), views(got)) || !reflect.DeepEqual(want.elements, got.elements) {
+	if !bytes.Equal(views(want), views(got)) || !reflect.DeepEqual(want.elements, got.elements) || !slices.Equal(want.splits, got.splits) || want.Parts() != got.Parts() {
 		t.Fatal("the histories differ")
 	}
 	if want.model != got.model || want.streaming != got.streaming || want.n != got.n || want.usage != got.usage {
@@ -84,6 +89,42 @@ func TestParserGrows(t *testing.T) {
 				t.Errorf("%d beginnings are remembered", n)
 			}
 		})
+	}
+}
+
+// Clients of the Messages API mark the last message for the prompt cache, and send it
+// without the mark, as a string, a turn later. All but the last turns is known.
+func TestParserMarks(t *testing.T) {
+	request := func(turns int) []byte {
+		list := []string{`{"role":"user","content":"` + strings.Repeat("Task. ", 500) + `"}`}
+		for i := range turns {
+			mark := ""
+			if i == turns-1 {
+				mark = `,"cache_control":{"type":"ephemeral"}`
+			}
+			list = append(list, fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"a","input":{}},{"type":"tool_use","id":"u%d","name":"a","input":{}}]}`, i, i),
+				fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"%s"},{"type":"tool_result","tool_use_id":"u%d","content":"ok"%s}]}`, i, strings.Repeat("text ", 300), i, mark))
+			if i%5 == 3 && mark != "" {
+				list = append(list, `{"role":"user","content":[{"type":"text","text":"Go on."`+mark+`}]}`)
+			} else if i%5 == 3 {
+				list = append(list, `{"role":"user","content":"Go on."}`)
+			}
+		}
+		return []byte(`{"model":"m","max_tokens":9,"messages":[` + strings.Join(list, ",") + `],"stream":true}`)
+	}
+	p := NewParser()
+	for turns := 5; turns < 60; turns++ {
+		raw := request(turns)
+		if turns > 5 {
+			list, _ := p.shared(p.find(p.sum(0, raw[:keyLength]), raw, Messages, Limits{}.checked()), raw)
+			if len(list) == 0 || list[len(list)-1].end < len(request(turns-3)) {
+				t.Fatalf("turn %d goes on from %v", turns, list)
+			}
+		}
+		sameAs(t, p, raw, Messages)
+	}
+	if n := p.recent.Len(); n != 1 {
+		t.Errorf("%d beginnings are remembered", n)
 	}
 }
 

@@ -65,14 +65,16 @@ func (s *scanner) long(i int) int {
 			i += bits.TrailingZeros64(m) >> 3
 		}
 		switch c := d[i]; {
+		case c == '\\':
+			if i+1 < len(d) && short[d[i+1]] {
+				i += 2
+			} else if i = s.escape(i + 1); i < 0 {
+				return -1
+			}
 		case c == '"':
 			return i + 1
 		case c < 0x20:
 			return s.control(i)
-		case c == '\\':
-			if i = s.escape(i + 1); i < 0 {
-				return -1
-			}
 		default:
 			i++
 		}
@@ -100,16 +102,19 @@ func (s *scanner) closing(i int) int {
 	}
 }
 
+// short has the bytes that are a whole escape after a backslash.
+var short = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
+
 // escape scans an escape after its backslash at i-1.
 func (s *scanner) escape(i int) int {
 	d := s.data
 	if i >= len(d) {
 		return s.cut("a string")
 	}
-	switch d[i] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	if short[d[i]] {
 		return i + 1
-	case 'u':
+	}
+	if d[i] == 'u' {
 		for k := i + 1; k < i+5; k++ {
 			if k >= len(d) {
 				return s.cut("a string")
