@@ -53,13 +53,17 @@ func (s *Server) readBody(c echo.Context, who client, lim LimitsConfig) (*buffer
 		e.Header = http.Header{"Accept-Encoding": {"gzip, deflate, zstd, br"}} // RFC 9110, section 12.5.3
 		return nil, e
 	}
-	if req.ContentLength > lim.Body {
-		return nil, tooLarge(lim)
-	}
 	b := bodies.Get().(*buffer)
 	b.share = share{of: &s.memory, key: who.name, limit: lim.Memory}
 	src := s.upload(c, lim.BodyTimeout)
-	b.bytes, err = b.fill(b.bytes, src, req.ContentLength, lim)
+	if req.ContentLength > lim.Body {
+		err = tooLarge(lim)
+	} else {
+		b.bytes, err = b.fill(b.bytes, src, req.ContentLength, lim)
+	}
+	if err != nil && req.Header.Get("Expect") == "" {
+		src.discard()
+	}
 	src.end()
 	if err == nil && name != "" {
 		err = b.decode(name, lim)
@@ -223,6 +227,23 @@ func (u *upload) failure(ctx context.Context) *Error {
 		defer u.mu.Unlock()
 	}
 	return u.failed.Load()
+}
+
+// maxDiscard limits how long the rest of a refused body is read.
+const maxDiscard = 2 * time.Second
+
+// discard reads the rest of the body and drops it. A client that writes its whole body before it reads
+// the answer would find the connection broken, and never see why its request was refused.
+func (u *upload) discard() {
+	if u.failed.Load() != nil {
+		return
+	}
+	until := time.Now().Add(maxDiscard)
+	u.mu.Lock()
+	u.renew = until.Add(maxDiscard) // no Read extends the deadline
+	u.mu.Unlock()
+	u.all.allow(u, until)
+	_, _ = io.Copy(io.Discard, u)
 }
 
 // end must be called when the rest of the body is not needed; it ends a pending Read.

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -168,6 +169,26 @@ func TestMemoryLimit(t *testing.T) {
 		_ = c.Close()
 	}
 	wait(t, "room", func() bool { return !refused() })
+}
+
+// A client that writes its whole body before it reads learns why it was refused.
+func TestRefusedBodiesAreRead(t *testing.T) {
+	g := start(t, "limits: {body: 16MiB}\n")
+	body := bytes.Repeat([]byte("a"), 24<<20)
+	for name, around := range map[string][2]string{
+		"announced": {fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)), ""},
+		"chunked":   {fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", len(body)), "\r\n0\r\n\r\n"},
+	} {
+		c := dial(t, g)
+		head := "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + around[0]
+		if _, err := fmt.Fprintf(c, "%s%s%s", head, body, around[1]); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: %v %v", name, resp, err)
+		}
+	}
 }
 
 // A Content-Length is a promise, and takes next to nothing.
