@@ -38,6 +38,7 @@ type server struct {
 	pings atomic.Int64
 
 	entries int    // that were set
+	most    int    // bytes of values that one Set can carry; 0 is no limit
 	onBoard func() // once, after a board was read
 }
 
@@ -84,11 +85,19 @@ func (s *server) Set(ctx context.Context, entries ...store.Entry) error {
 	if err := s.enter(ctx, false); err != nil {
 		return err
 	}
+	bytes := 0
+	for _, e := range entries {
+		bytes += len(e.Value)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.most > 0 && bytes > s.most {
+		return errDown
+	}
 	err := s.Store.Set(ctx, entries...)
-	if s.mu.Lock(); err == nil {
+	if err == nil {
 		s.entries += len(entries)
 	}
-	s.mu.Unlock()
 	return err
 }
 

@@ -10,8 +10,10 @@ import (
 const (
 	maxChanges      = 8192
 	maxJournalBytes = 32 << 20
-	// maxBatch is how many values are copied in one round trip.
-	maxBatch = 64
+	// One round trip copies at most maxBatch values, and values of at most maxBatchBytes or a single larger one: it has
+	// to end within the time-out.
+	maxBatch      = 64
+	maxBatchBytes = 512 << 10
 )
 
 // journal holds the changes that the primary has not seen. For a value it holds only the key: its owner supplies the
@@ -54,38 +56,43 @@ type change struct {
 	version uint64 // number of its latest change
 }
 
-// apply makes a batch of next on a store, without changes that have expired.
-func apply(ctx context.Context, s Store, batch []change, now time.Time) error {
+// apply makes the first changes of a batch of next on a store, those that have expired excepted. n is how many it dealt
+// with: as many as fit into one round trip, at least one.
+func apply(ctx context.Context, s Store, batch []change, now time.Time) (n int, err error) {
 	c := batch[0]
 	left := c.ends.Sub(now)
 	switch {
 	case c.id.kind == changedValue:
 		if c.erase {
 			if err := s.Delete(ctx, c.id.name); err != nil {
-				return err
+				return 1, err
 			}
 		}
 		var entries []Entry
+		bytes := 0
 		for _, c := range batch {
 			if e, ok := c.current(); ok && CheckEntries(e) == nil {
+				if bytes += len(e.Value); bytes > maxBatchBytes && len(entries) > 0 {
+					break
+				}
 				e.Once = c.once
 				entries = append(entries, e)
 			}
+			n++
 		}
 		if len(entries) > 0 {
-			return s.Set(ctx, entries...)
+			err = s.Set(ctx, entries...)
 		}
+		return n, err
 	case left <= 0:
 	case c.id.kind == changedMeter:
-		_, err := s.Charge(ctx, c.charge)
-		return err
+		_, err = s.Charge(ctx, c.charge)
 	case c.id.kind == changedSlot:
-		_, err := s.Push(ctx, c.id.name, c.id.sub, c.value, c.size, left)
-		return err
+		_, err = s.Push(ctx, c.id.name, c.id.sub, c.value, c.size, left)
 	default:
-		return s.Append(ctx, c.id.name, c.value, c.size)
+		err = s.Append(ctx, c.id.name, c.value, c.size)
 	}
-	return nil
+	return 1, err
 }
 
 func (c *change) bytes() int { return len(c.id.name) + len(c.id.sub) + len(c.value) }

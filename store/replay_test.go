@@ -297,3 +297,25 @@ func TestSharedOnce(t *testing.T) {
 		}
 	})
 }
+
+// Values of an outage that are together larger than one round trip can carry are copied in several.
+func TestSharedCopiesLargeValues(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
+		srv.set(errDown, nil, 0)
+		value(t, s, "k")
+		synctest.Wait()
+		large := strings.Repeat("x", store.MaxValue/4)
+		for i := range 40 {
+			set(t, s, fmt.Sprint(i), large)
+		}
+		set(t, s, "largest", strings.Repeat("x", store.MaxValue))
+		srv.mu.Lock()
+		srv.most = store.MaxValue
+		srv.mu.Unlock()
+		srv.set(nil, nil, 0)
+		time.Sleep(time.Second)
+		if !s.Up() || value(t, srv.Store, "39") != large || value(t, srv.Store, "largest") == "" {
+			t.Errorf("up: %v, %d values of 41 were copied", s.Up(), srv.entries)
+		}
+	})
+}

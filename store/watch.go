@@ -183,8 +183,9 @@ func (s *Shared) copy(ctx context.Context, state int32) (n int, err error) {
 		}
 		s.mu.Unlock()
 		bound, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-		err := apply(bound, s.primary, batch, time.Now())
+		made, err := apply(bound, s.primary, batch, time.Now())
 		cancel()
+		batch = batch[:made]
 		if errors.Is(err, ErrInvalid) {
 			err = nil // it never will be copied
 		}
