@@ -67,6 +67,15 @@ func (c Charge) Fits(used int64) (int64, bool) {
 	return c.Amount, false
 }
 
+// ends returns when an amount that is charged now no longer counts.
+func (c Charge) ends(now time.Time) time.Time {
+	if !c.Calendar {
+		return now.Add(c.Window)
+	}
+	size := c.Window.Microseconds()
+	return time.UnixMicro((now.UnixMicro()/size + 1) * size)
+}
+
 // needs is the least amount that has to fit.
 func (c Charge) needs() int64 {
 	if c.Least > 0 {

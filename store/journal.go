@@ -114,7 +114,7 @@ func (j *journal) add(c change) {
 	j.count++
 	c.born, c.version = j.count, j.count
 	e := j.byID[c.id]
-	if e != nil && c.last {
+	if e != nil && (c.last || e.Value.(*change).endedBefore(c)) {
 		j.remove(e)
 		e = nil
 	}
@@ -125,7 +125,8 @@ func (j *journal) add(c change) {
 		j.bytes -= old.bytes()
 		c.born, c.erase, c.once = old.born, c.erase || old.erase, c.once && old.once
 		if c.id.kind == changedMeter {
-			c.charge.Amount, c.ends = c.charge.Amount+old.charge.Amount, old.ends
+			sum := c.charge.Amount + old.charge.Amount
+			c.charge.Amount, c.ends = max(min(sum, MaxAmount), -MaxAmount), old.ends
 		}
 		*old = c // keeps its place: a slot that is replaced keeps it, too
 		j.bytes += old.bytes()
@@ -138,6 +139,11 @@ func (j *journal) add(c change) {
 		j.remove(oldest)
 		j.dropped++
 	}
+}
+
+// endedBefore reports whether a charge no longer counts when a later one of its meter begins to.
+func (c *change) endedBefore(later change) bool {
+	return c.id.kind == changedMeter && !c.ends.After(later.ends.Add(-later.charge.Window))
 }
 
 func (j *journal) insert(c *change) {

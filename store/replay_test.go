@@ -319,3 +319,46 @@ func TestSharedCopiesLargeValues(t *testing.T) {
 		}
 	})
 }
+
+// What is charged alone reaches the server as far as its window still lasts, however the windows of an outage end.
+func TestSharedCopiesCharges(t *testing.T) {
+	for name, c := range map[string]struct {
+		calendar bool
+		charges  map[int]int64 // by the second of the outage; it ends at 95
+		want     int64
+	}{
+		"sliding":                 {false, map[int]int64{0: 5, 50: 5, 70: 3, 80: 4}, 7},
+		"calendar":                {true, map[int]int64{0: 5, 59: 5, 61: 3, 80: 4}, 7},
+		"calendar, all has ended": {true, map[int]int64{50: 5, 59: 5}, 0},
+		"given back twice":        {true, map[int]int64{70: -store.MaxAmount, 80: -store.MaxAmount}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
+				charge := func(st store.Store, n int64) int64 {
+					t.Helper()
+					done, err := st.Charge(ctx, store.Charge{Account: "a", Meter: "m", Amount: n, Window: time.Minute, Calendar: c.calendar})
+					must(t, err)
+					return done.Used[0]
+				}
+				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+				srv.set(errDown, nil, 0)
+				value(t, s, "k")
+				synctest.Wait()
+				for second := range 95 {
+					if n := c.charges[second]; n != 0 {
+						charge(s, n)
+					}
+					if second == 65 && strings.HasPrefix(name, "given back") {
+						charge(srv.Store, 20) // another replica's
+					}
+					time.Sleep(time.Second)
+				}
+				srv.set(nil, nil, 0)
+				time.Sleep(time.Second)
+				if got := charge(srv.Store, 0); got != c.want {
+					t.Errorf("the server has %d, want %d", got, c.want)
+				}
+			})
+		})
+	}
+}

@@ -351,7 +351,7 @@ func (s *Shared) Charge(ctx context.Context, charges ...Charge) (done Charged, e
 		for i, c := range charges {
 			if c.Amount = local.Amounts[i]; c.Holder == "" && c.Amount != 0 {
 				c.Limit = 0
-				s.note(change{id: changeID{changedMeter, c.Account, c.Meter}, charge: c, ends: now.Add(c.Window)})
+				s.note(change{id: changeID{changedMeter, c.Account, c.Meter}, charge: c, ends: c.ends(now)})
 			}
 		}
 	}
