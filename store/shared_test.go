@@ -445,3 +445,17 @@ func TestSharedCloseCopies(t *testing.T) {
 		}
 	})
 }
+
+// So is what waits while a failure is looked into.
+func TestSharedCloseCopiesAfterFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
+		srv.set(nil, errDown, 0) // operations fail, Ping works
+		s.Behind("k", func() (store.Entry, bool) { return store.Entry{Key: "k", TTL: time.Hour}, true })
+		synctest.Wait()
+		srv.set(nil, nil, 0)
+		must(t, s.Close())
+		if srv.entries != 1 {
+			t.Error("the value was not copied")
+		}
+	})
+}

@@ -45,9 +45,9 @@ func (s *Shared) run() {
 	for {
 		select {
 		case <-s.working.Done():
-			if s.state.Load() == up {
+			if state := s.state.Load(); state != away {
 				ctx, cancel := context.WithTimeout(context.Background(), lastFlush)
-				_, _ = s.copy(ctx, up) // what a server does not take in this time is lost
+				_, _ = s.copy(ctx, state) // what a server does not take in this time is lost
 				cancel()
 			}
 			return
