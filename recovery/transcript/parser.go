@@ -86,7 +86,7 @@ func (p *Parser) Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		t.known, t.at = known, checkpoints[len(checkpoints)-1]
 	}
 	b, err := t.parse(raw, f, lim)
-	if err != nil || len(b.elements) == 0 || t.same && len(t.passed) == 0 && len(checkpoints) == len(known.checkpoints) {
+	if err != nil || len(t.passed) == 0 {
 		return b, err
 	}
 	next := &beginning{format: f, limits: b.limits, key: key, elements: slices.Clip(b.elements), splits: slices.Clip(b.splits), offered: b.offered}

@@ -128,6 +128,23 @@ func TestParserMarks(t *testing.T) {
 	}
 }
 
+// What is no list of messages is read each time.
+func TestParserWithoutMessages(t *testing.T) {
+	long := strings.Repeat("word ", 3000)
+	for f, list := range map[Format][]string{
+		Chat:      {`"messages":[],"user":"%s"`},
+		Responses: {`"input":"%s"`, `"input":[],"user":"%s"`, `"previous_response_id":"r","input":[{"type":"function_call_output","call_id":"c","output":"%s"}]`, `"user":"%s"`},
+		Messages:  {`"messages":[],"max_tokens":1,"user":"%s"`, `"max_tokens":1,"messages":[{"role":"user","content":"%s"}]`},
+	} {
+		p := NewParser()
+		for _, body := range list {
+			for range 2 {
+				sameAs(t, p, []byte(`{"model":"m",`+fmt.Sprintf(body, long)+`}`), f)
+			}
+		}
+	}
+}
+
 // What is wrong behind a known beginning is found, and what would have been
 // wrong in it is not missed when one byte of it is another.
 func TestParserErrors(t *testing.T) {
@@ -215,13 +232,19 @@ func FuzzParser(f *testing.F) {
 	s := sessionOf(1)
 	f.Add(string(grown(s, 40, "", someTools)), 3000, ` ,{"role":"user"}], "x":1}`)
 	f.Add(string(grown(s, 40, `"model":"m",`, "")), 9000, `"}]}`)
+	f.Add(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"a"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]}`, 70, `,{"role":"user","content":"d"}]}`)
+	f.Add(`{"model":"m","input":[{"type":"function_call","call_id":"c","name":"a","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"x"}]}`, 60, `"}]}`)
+	f.Add(`{"model":"m","input":"x"}`, 20, `"}`)
 	f.Fuzz(func(t *testing.T, first string, at int, end string) {
 		pad := `{"pad":"` + strings.Repeat("x", minParserBody) + `",`
-		p, one := NewParser(), []byte(strings.Replace(first, "{", pad, 1))
-		_, _ = p.Parse(one, Chat, Limits{})
+		one := []byte(strings.Replace(first, "{", pad, 1))
 		at = min(max(at, 0)+len(pad), len(one))
-		same(t, p, append(one[:at:at], end...))
-		same(t, p, one)
+		for _, format := range []Format{Chat, Responses, Messages} {
+			p := NewParser()
+			sameAs(t, p, one, format)
+			sameAs(t, p, append(one[:at:at], end...), format)
+			sameAs(t, p, one, format)
+		}
 	})
 }
 
