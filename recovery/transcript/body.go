@@ -185,6 +185,8 @@ func (t *parsing) resume(b *Body, w *walker, keys []indexed) {
 			b.add(f.moved(w.valEnd))
 		}
 		w.s.values += t.known.restValues
+	} else if b.find(b.format.layout().offer) == nil { // the tools stood behind the history
+		b.offered = 0
 	}
 }
 

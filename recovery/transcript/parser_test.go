@@ -145,6 +145,69 @@ func TestParserWithoutMessages(t *testing.T) {
 	}
 }
 
+// Histories whose messages are changed, removed and added anywhere are read as they
+// would be without a memory, in every format.
+func TestParserEdits(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	text := func() string { return strings.Repeat("text ", r.IntN(200)) }
+	messages := map[Format][]func(i int) string{
+		Chat: {
+			func(int) string { return `{"role":"user","content":"` + text() + `"}` },
+			func(i int) string {
+				return fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":"%s"}`, i, text())
+			},
+			func(i int) string {
+				return fmt.Sprintf(`{"role":"assistant","tool_calls":[{"id":"c%d","type":"function","function":{"name":"a","arguments":"{}"}},{"id":"d%[1]d","type":"function","function":{"name":"a","arguments":"{}"}}]}`, i)
+			},
+		},
+		Responses: {
+			func(int) string { return `{"role":"user","content":"` + text() + `"}` },
+			func(i int) string {
+				return fmt.Sprintf(`{"type":"function_call","call_id":"c%d","name":"a","arguments":"{}"}`, i)
+			},
+			func(i int) string {
+				return fmt.Sprintf(`{"type":"function_call_output","call_id":"c%d","output":"%s"}`, i, text())
+			},
+			func(i int) string { return fmt.Sprintf(`{"type":"reasoning","id":"r%d","summary":[]}`, i) },
+		},
+		Messages: {
+			func(int) string { return `{"role":"user","content":"` + text() + `"}` },
+			func(i int) string {
+				return fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"a","input":{"x":[1,{"y":3}]}}]}`, i)
+			},
+			func(i int) string {
+				return fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"%s"},{"type":"text","text":"x"}]}`, i, text())
+			},
+		},
+	}
+	rests := []string{`,"max_tokens":5}`, `,"max_tokens":5,"tools":[{"name":"a","input_schema":{}}]}`, `}`}
+	for f, kinds := range messages {
+		message := func(i int) string { return kinds[r.IntN(len(kinds))](i) }
+		for range 100 {
+			p, list := NewParser(), []string{`{"role":"user","content":"` + strings.Repeat("Task. ", 1500) + `"}`}
+			for step := range 30 {
+				switch at := r.IntN(len(list)); r.IntN(8) {
+				case 0:
+					list = append(list[:at+1], list[min(at+2, len(list)):]...)
+				case 1:
+					list = append(list[:at+1], append([]string{message(step)}, list[min(at+2, len(list)):]...)...)
+				case 2:
+					list = list[:at+1]
+				default:
+					for range 1 + r.IntN(4) {
+						list = append(list, message(len(list)))
+					}
+				}
+				raw := []byte(`{"model":"m","` + f.layout().list + `":[` + strings.Join(list, ",") + `]` + rests[max(0, r.IntN(6)-3)])
+				if r.IntN(30) == 0 {
+					raw[r.IntN(len(raw))] ^= 4
+				}
+				sameAs(t, p, raw, f)
+			}
+		}
+	}
+}
+
 // What is wrong behind a known beginning is found, and what would have been
 // wrong in it is not missed when one byte of it is another.
 func TestParserErrors(t *testing.T) {
