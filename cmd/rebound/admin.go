@@ -15,33 +15,33 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 )
 
-// adminCommand is a command that asks the admin interface of a running gateway.
+// adminCommand is a command that calls the admin API of a running gateway.
 type adminCommand struct {
 	*cobra.Command
 	stdout      io.Writer
-	adminClient // has its URL once the flags are read
+	adminClient // its url is set once the flags are parsed
 }
 
-// adminCommand returns a command with the flag --url; its RunE, set by do, gets the
-// words behind the flags.
+// adminCommand returns a command with the flag --url. The caller sets what it does with
+// [adminCommand.do].
 func (p *program) adminCommand(use, short, long string, args cobra.PositionalArgs) *adminCommand {
-	c := &adminCommand{Command: &cobra.Command{Use: use, Short: short, Args: words(args)}, stdout: p.stdout, adminClient: adminClient{env: p.env}}
+	c := &adminCommand{Command: &cobra.Command{Use: use, Short: short, Args: usageArgs(args)}, stdout: p.stdout, adminClient: adminClient{env: p.env}}
 	c.Long = long + `
 
-Without --url it asks the gateway of this machine (REBOUND_LISTEN, else
-127.0.0.1:8080). For another machine's set REBOUND_ADMIN_TOKEN.
+Without --url it uses the gateway on this machine (at REBOUND_LISTEN, or else at
+127.0.0.1:8080). For a gateway on another machine set REBOUND_ADMIN_TOKEN.
 
-Exit code: 0 done, 1 the gateway did not do it, 2 wrong use.`
-	c.Flags().StringVar(&c.url, "url", "", "`URL` of the gateway")
+Exit code: 0 done, 1 the gateway does not answer or refuses, 2 wrong command line.`
+	c.Flags().StringVar(&c.url, "url", "", "base `URL` of the gateway, such as http://127.0.0.1:8080")
 	return c
 }
 
-// do sets what the command does and returns it.
+// do sets the function that runs the command, and returns the command.
 func (c *adminCommand) do(run func(args []string) error) *cobra.Command {
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if c.url == "" {
 			var err error
-			if c.url, err = ownURL(c.env); err != nil {
+			if c.url, err = localURL(c.env); err != nil {
 				return usageError{err}
 			}
 		}
@@ -53,29 +53,29 @@ func (c *adminCommand) do(run func(args []string) error) *cobra.Command {
 
 // json adds the flag --json.
 func (c *adminCommand) json() *bool {
-	return c.Flags().Bool("json", false, "print the gateway's own answer")
+	return c.Flags().Bool("json", false, "print the gateway's answer as JSON")
 }
 
-// show shows what the gateway answers at a path: as it is, or as the table that write
-// makes of it, whose columns are cells between tabs.
-func (c *adminCommand) show(path string, asIs bool, write func(w io.Writer, answer []byte) error) error {
+// show prints the gateway's answer at a path: unchanged if raw, or else as the table that
+// write makes of it, with tabs between the columns.
+func (c *adminCommand) show(path string, raw bool, write func(w io.Writer, answer []byte) error) error {
 	answer, err := c.ask(http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
-	if asIs {
+	if raw {
 		_, err = c.stdout.Write(answer)
 		return err
 	}
 	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 	if err := write(w, answer); err != nil {
-		return fmt.Errorf("that is no gateway: %w", err)
+		return fmt.Errorf("not a Rebound gateway: %w", err)
 	}
 	return w.Flush()
 }
 
-// listTable is what show writes of an answer {"field": [...]}: the head and a row for
-// each entry, or, where there is none, empty.
+// listTable returns a write function for [adminCommand.show] and an answer {"field": [...]}.
+// It writes the head and a row for each entry, or the text empty if there is none.
 func listTable[T any](field, empty, head string, row func(w io.Writer, entry T)) func(w io.Writer, answer []byte) error {
 	return func(w io.Writer, answer []byte) error {
 		var fields map[string]json.RawMessage
@@ -83,7 +83,7 @@ func listTable[T any](field, empty, head string, row func(w io.Writer, entry T))
 			return err
 		}
 		var entries []T
-		if err := json.Unmarshal(fields[field], &entries); err != nil { // where there is no such field, too
+		if err := json.Unmarshal(fields[field], &entries); err != nil { // also if the field is missing
 			return err
 		}
 		if len(entries) == 0 {
@@ -98,20 +98,20 @@ func listTable[T any](field, empty, head string, row func(w io.Writer, entry T))
 	}
 }
 
-// adminClient asks the admin interface of a gateway.
+// adminClient calls the admin API of a gateway.
 type adminClient struct {
-	url string // without a slash at its end
+	url string // without a trailing slash
 	env configs.Env
 }
 
 const (
-	adminPatience  = 5 * time.Second // for an answer that is no stream
-	maxAdminAnswer = 32 << 20        // bytes that are read of one
+	adminTimeout   = 5 * time.Second // of a request other than a stream
+	maxAdminAnswer = 32 << 20        // limit of an answer, in bytes
 )
 
-// ask sends a request, with a body unless that is nil, and reads the answer.
+// ask sends a request and reads the whole answer. A nil body sends none.
 func (c adminClient) ask(method, path string, body io.Reader) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), adminPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
 	resp, err := c.open(ctx, method, path, body, "")
 	if err != nil {
@@ -121,8 +121,8 @@ func (c adminClient) ask(method, path string, body io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(resp.Body, maxAdminAnswer))
 }
 
-// open sends a request and returns the answer, whose body is to be closed; last is the
-// event after which a stream goes on. An answer with an error status is an error.
+// open sends a request and returns the answer, whose body the caller closes. A stream continues
+// after the event with the id last, if not "". An answer with an error status is an error.
 func (c adminClient) open(ctx context.Context, method, path string, body io.Reader, last string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
 	if err != nil {
@@ -136,7 +136,7 @@ func (c adminClient) open(ctx context.Context, method, path string, body io.Read
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("no gateway answers there: %w", err)
+		return nil, fmt.Errorf("no gateway answers: %w", err)
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil
@@ -145,9 +145,9 @@ func (c adminClient) open(ctx context.Context, method, path string, body io.Read
 	var answer struct {
 		Error struct{ Message string } `json:"error"`
 	}
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxAdminAnswer)).Decode(&answer) // without a message it is another server
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxAdminAnswer)).Decode(&answer) // an answer without a message is from another server
 	if answer.Error.Message == "" {
-		return nil, fmt.Errorf("that is no gateway: %s answers %s", c.url, resp.Status)
+		return nil, fmt.Errorf("not a Rebound gateway: %s answers %s", c.url, resp.Status)
 	}
 	return nil, fmt.Errorf("%s %s", resp.Status, answer.Error.Message)
 }

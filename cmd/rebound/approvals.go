@@ -13,18 +13,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// approvalsCommand lists plans that wait for a person, and decides about them.
+// approvalsCommand lists, approves and refuses plans that need approval.
 func (p *program) approvalsCommand() *cobra.Command {
-	list := p.adminCommand("approvals", "List plans for stuck agents that wait for approval; decide about one",
-		`Lists the plans for stuck agents that wait for a person's approval. Approved plans
-run with the session's next stuck request. Undecided plans expire and are only
-suggested to the agent.`, cobra.NoArgs)
+	list := p.adminCommand("approvals", "List, approve or refuse recovery plans that wait for approval",
+		`Lists the recovery plans for stuck agents that wait for a person's approval. An
+approved plan runs with the session's next stuck request. A plan that nobody approves
+or refuses expires and is only suggested to the agent.`, cobra.NoArgs)
 	asJSON := list.json()
 	cmd := list.do(func([]string) error {
 		return list.show("/rebound/approvals", *asJSON, listTable("approvals", "no plan waits for approval",
 			"ID\tSTATE\tFOR\tSESSION\tPLAN\tTOOL\tPARAMETERS\tCONFIDENCE\tWHY", writeApproval))
 	})
-	cmd.AddCommand(&cobra.Command{Use: "list", Short: "List the plans", Long: "Lists the plans, same as without a subcommand.", Args: words(cobra.NoArgs), RunE: cmd.RunE})
+	cmd.AddCommand(&cobra.Command{Use: "list", Short: "List the plans", Long: "Lists the plans, like \"rebound approvals\".", Args: usageArgs(cobra.NoArgs), RunE: cmd.RunE})
 	for verb, short := range map[string]string{"approve": "Approve a plan", "refuse": "Refuse a plan"} {
 		decide := p.adminCommand(verb+" ID", short, short+".", cobra.ExactArgs(1))
 		cmd.AddCommand(decide.do(func(args []string) error {

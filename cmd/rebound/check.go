@@ -20,23 +20,23 @@ func (p *program) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Validate a configuration",
-		Long: `Reads a configuration as the gateway would, with the variables and files that it
-names, and reports everything that is wrong with it. Nothing is started.
+		Long: `Reads a configuration file as the gateway does, with the environment variables and
+files that it names, and prints every problem. It does not start the gateway.
 
-Exit code: 0 good, 1 problems found (with --strict: or warnings), 2 no such file or
-wrong use.`,
-		Args: words(cobra.ExactArgs(1)),
+Exit code: 0 valid, 1 problems (with --strict also warnings), 2 the file cannot be
+read, or wrong command line.`,
+		Args: usageArgs(cobra.ExactArgs(1)),
 	}
-	verbose := cmd.Flags().BoolP("verbose", "v", false, "print the whole configuration that results, without secrets")
-	noSecrets := cmd.Flags().Bool("no-secrets", false, "accept secrets and certificates that are missing, for machines that do not have them")
-	strict := cmd.Flags().Bool("strict", false, "take warnings for problems")
+	verbose := cmd.Flags().BoolP("verbose", "v", false, "also print the complete configuration that results, without secrets")
+	noSecrets := cmd.Flags().Bool("no-secrets", false, "accept missing secrets and certificates, to check on a machine that has none")
+	strict := cmd.Flags().Bool("strict", false, "treat warnings as problems")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		return exit(check(args[0], *verbose, *noSecrets, *strict, p.env, p.stdout, p.stderr))
 	}
 	return cmd
 }
 
-// check reports what is wrong with a configuration and returns the exit code.
+// check prints the problems of a configuration, or a summary of a valid one, and returns the exit code.
 func check(file string, verbose, noSecrets, strict bool, env configs.Env, stdout, stderr io.Writer) int {
 	c, warnings, err := configs.Check(file, env, noSecrets)
 	var problems configs.Errors
@@ -70,7 +70,7 @@ func check(file string, verbose, noSecrets, strict bool, env configs.Env, stdout
 	return 0
 }
 
-// summarize prints what an operator wants to be sure of, in a few lines.
+// summarize prints the addresses, upstreams, models, clients and store of a configuration.
 func summarize(out io.Writer, c *configs.Config) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	defer w.Flush()
@@ -106,7 +106,7 @@ func summarize(out io.Writer, c *configs.Config) {
 		clients = append(clients, k.Name)
 	}
 	if len(clients) == 0 {
-		row("clients", "anyone who can connect")
+		row("clients", "everyone who can connect")
 	} else {
 		row("clients", "keys %s", strings.Join(clients, ", "))
 	}
@@ -122,7 +122,7 @@ func summarize(out io.Writer, c *configs.Config) {
 	row("state", "%s", state)
 }
 
-// profile says what an upstream is taken for.
+// profile returns "local", where slow first tokens are normal, or "hosted".
 func profile(u upstream.Config) string {
 	if u.Local() {
 		return "local"
@@ -130,7 +130,7 @@ func profile(u upstream.Config) string {
 	return "hosted"
 }
 
-// credential says what an upstream gets, by name.
+// credential names the credential that an upstream receives.
 func credential(u upstream.Config, gatewayKeys bool) string {
 	if len(u.Keys) > 0 {
 		var names []string
@@ -144,7 +144,7 @@ func credential(u upstream.Config, gatewayKeys bool) string {
 	}
 	switch {
 	case u.Passthrough && gatewayKeys:
-		return "no key: a gateway key is never passed on"
+		return "no credential: gateway keys are never passed on"
 	case u.Passthrough:
 		return "the client's credential"
 	}

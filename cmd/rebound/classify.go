@@ -17,11 +17,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// maxClassifyLine bounds one line of input: an error answer, not a download.
+// maxClassifyLine is the limit of a line of input, in bytes.
 const maxClassifyLine = 4 << 20
 
-// classifyRow is one line of input. Other keys are ignored. A status may be
-// written as a number or as a string, a header's value as a string or a list.
+// classifyRow is one line of input. Other keys are ignored. The status is a number or a
+// string, the value of a header a string, a number or a list of strings.
 type classifyRow struct {
 	ID      json.RawMessage            `json:"id"`
 	Status  json.RawMessage            `json:"status"`
@@ -40,7 +40,7 @@ type classifyResult struct {
 	Why   *classifyWhy    `json:"why,omitempty"`
 }
 
-// classifyWhy explains a line.
+// classifyWhy lists the rules that matched and those that came close.
 type classifyWhy struct {
 	Matching []classifyFinding `json:"matching"`
 	Near     []classifyFinding `json:"near"`
@@ -59,21 +59,21 @@ func (p *program) classifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "classify [FILE|-]",
 		Short: "Classify recorded error answers, one JSON object per line",
-		Long: `Classifies recorded error answers as the gateway would. Reads JSON
-lines {"id", "status", "headers", "body" (JSON or string), "stream"} and writes
-JSON lines {"id", "class", "facts", "plan", "rule"}. No file, or -, is standard
+		Long: `Classifies recorded error answers as the gateway does. It reads JSON lines
+{"id", "status", "headers", "body" (JSON or string), "stream"} and writes JSON lines
+{"id", "class", "facts", "plan", "rule"}. Without a file, or with -, it reads standard
 input.
 
-Exit code: 0 done, 1 some lines were not usable, 2 no such file, nothing usable,
-or wrong use.`,
-		Args: words(cobra.MaximumNArgs(1)),
+Exit code: 0 done, 1 some lines are invalid, 2 no such file, all lines are invalid, or
+wrong command line.`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 	}
-	why := cmd.Flags().Bool("why", false, `add "why": rules that match (the first decides) and rules that came close, with what was found and what was missing`)
-	config := cmd.Flags().String("config", "", "use the rules of the configuration in this `FILE` (classify.rules)")
+	why := cmd.Flags().Bool("why", false, `add "why": the rules that match (the first decides) and those that almost match, with what each found or missed`)
+	config := cmd.Flags().String("config", "", "also use the rules in this configuration `FILE` (classify.rules)")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		table, err := ruleTable(*config, p.env)
 		if err != nil {
-			return unusable(err)
+			return inputError(err)
 		}
 		in, err := p.open(args)
 		if err != nil {
@@ -85,7 +85,7 @@ or wrong use.`,
 	return cmd
 }
 
-// ruleTable is the table of a gateway with this configuration, "" for none.
+// ruleTable returns the rules that a gateway with this configuration file uses; "" is no file.
 func ruleTable(config string, env configs.Env) (*classify.Table, error) {
 	if config == "" {
 		return classify.New(configs.UpstreamRules), nil
@@ -97,7 +97,7 @@ func ruleTable(config string, env configs.Env) (*classify.Table, error) {
 	return classify.New(configs.UpstreamRules, c.Classify.Rules...), nil
 }
 
-// classifyLine answers one line.
+// classifyLine classifies one line.
 func classifyLine(table *classify.Table, line []byte, why bool) (classifyResult, error) {
 	var row classifyRow
 	if line[0] != '{' {
@@ -136,7 +136,7 @@ func classifyFindings(fs []rule.Finding) []classifyFinding {
 	return out
 }
 
-// evidence is what the gateway would have seen of the row.
+// evidence returns what the gateway would see of the error in this row.
 func (r classifyRow) evidence() (recovery.Evidence, error) {
 	ev := recovery.Evidence{Phase: recovery.PhaseStatus, Stream: r.Stream, Header: make(http.Header), Now: time.Now()}
 	if s := strings.Trim(string(r.Status), `"`); s != "" && s != "null" {
@@ -173,7 +173,7 @@ func (r classifyRow) evidence() (recovery.Evidence, error) {
 	return ev, nil
 }
 
-// brokenJSON reports a body that began as JSON and is cut.
+// brokenJSON reports whether a body begins like JSON and is invalid, as one that was cut is.
 func brokenJSON(b []byte) bool {
 	b = bytes.TrimSpace(b)
 	return len(b) > 0 && (b[0] == '{' || b[0] == '[') && !json.Valid(b)

@@ -12,15 +12,15 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 )
 
-// program is what a command works with. Tests give it streams and an environment of their own.
+// program holds the environment and the standard streams of a command. Tests pass their own.
 type program struct {
 	env            configs.Env
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
-// exitError ends a command with this exit code. A nil err means that the command
-// has reported the reason already.
+// exitError ends a command with an exit code. With a nil err the command has already
+// reported the reason.
 type exitError struct {
 	code int
 	err  error
@@ -35,7 +35,7 @@ func (e exitError) Error() string {
 
 func (e exitError) Unwrap() error { return e.err }
 
-// exit is the error for an exit code whose reason has been reported; 0 is no error.
+// exit returns the error for an exit code whose reason is already reported, or nil for 0.
 func exit(code int) error {
 	if code == 0 {
 		return nil
@@ -43,14 +43,14 @@ func exit(code int) error {
 	return exitError{code: code}
 }
 
-// unusable is the error for input that a command cannot use.
-func unusable(err error) error { return exitError{code: 2, err: err} }
+// inputError makes err end the command with exit code 2, for input that it cannot use.
+func inputError(err error) error { return exitError{code: 2, err: err} }
 
-// usageError is an error of the command line: the usage is shown behind it.
+// usageError is a mistake in the command line; the usage is printed after it.
 type usageError struct{ error }
 
-// run executes the command line and returns the exit code: 0 done, 2 for wrong use or
-// unusable input, else 1.
+// run executes the command line and returns the exit code: 0 for success, 2 for a wrong
+// command line or unusable input, or else 1.
 func (p *program) run(args []string) int {
 	root := p.commands()
 	root.SetArgs(args)
@@ -68,7 +68,7 @@ func (p *program) run(args []string) int {
 	fmt.Fprintf(p.stderr, "%s: %v\n", cmd.CommandPath(), err)
 	switch wrong := errors.As(err, new(usageError)); {
 	case wrong && cmd == root:
-		fmt.Fprintln(p.stderr, `"rebound help" lists the commands and flags.`)
+		fmt.Fprintln(p.stderr, `Run "rebound help" for the commands and flags.`)
 		return 2
 	case wrong:
 		fmt.Fprintf(p.stderr, "\n%s", cmd.UsageString())
@@ -77,13 +77,13 @@ func (p *program) run(args []string) int {
 	return end.code
 }
 
-// commands returns all commands below `rebound`, which is `rebound serve` itself.
+// commands returns the root command, which serves like `rebound serve`, with all others below it.
 func (p *program) commands() *cobra.Command {
 	root := p.serveCommand()
 	root.Use = "rebound"
 	root.Short = "An OpenAI-compatible gateway that recovers from failures before the client notices"
 	root.Long = `Rebound is an OpenAI-compatible gateway that recovers from upstream failures before
-the client notices them. Without a command it serves, like "rebound serve".`
+the client notices them. Without a command it starts the gateway, like "rebound serve".`
 	root.Version = buildVersion()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SuggestionsMinimumDistance = 2
@@ -100,7 +100,7 @@ the client notices them. Without a command it serves, like "rebound serve".`
 	}
 	serve := p.serveCommand()
 	serve.Use, serve.Short = "serve", "Start the gateway"
-	root.AddGroup(&cobra.Group{ID: "gateway", Title: "The gateway:"}, &cobra.Group{ID: "ask", Title: "Ask a running gateway:"},
+	root.AddGroup(&cobra.Group{ID: "gateway", Title: "Run and check a gateway:"}, &cobra.Group{ID: "ask", Title: "Ask a running gateway:"},
 		&cobra.Group{ID: "offline", Title: "Offline tools:"})
 	for group, list := range map[string][]*cobra.Command{
 		"gateway": {serve, p.runCommand(), p.checkCommand(), p.doctorCommand(), p.demoCommand(), p.crashtestCommand(),
@@ -114,15 +114,15 @@ the client notices them. Without a command it serves, like "rebound serve".`
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(&cobra.Command{Use: "version", Short: "Print the version", Args: words(cobra.NoArgs), RunE: func(*cobra.Command, []string) error {
+	root.AddCommand(&cobra.Command{Use: "version", Short: "Print the version", Args: usageArgs(cobra.NoArgs), RunE: func(*cobra.Command, []string) error {
 		_, err := fmt.Fprintln(p.stdout, "rebound version", buildVersion())
 		return err
 	}})
 	return root
 }
 
-// words makes a check of the arguments report wrong use.
-func words(check cobra.PositionalArgs) cobra.PositionalArgs {
+// usageArgs turns the errors of an argument check into usage errors.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
 			return usageError{err}
@@ -131,14 +131,14 @@ func words(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// open opens a file to read; "" and "-" are standard input.
+// open opens the file in args[0]; no argument, or "-", is standard input.
 func (p *program) open(args []string) (io.ReadCloser, error) {
 	if len(args) == 0 || args[0] == "-" {
 		return io.NopCloser(p.stdin), nil
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
-		return nil, unusable(err)
+		return nil, inputError(err)
 	}
 	return f, nil
 }
@@ -153,9 +153,9 @@ func (p *program) readAll(args []string, limit int64) ([]byte, error) {
 	raw, err := io.ReadAll(io.LimitReader(in, limit+1))
 	switch {
 	case err != nil:
-		return nil, unusable(fmt.Errorf("reading: %w", err))
+		return nil, inputError(fmt.Errorf("reading: %w", err))
 	case int64(len(raw)) > limit:
-		return nil, unusable(fmt.Errorf("the input is longer than %d bytes", limit))
+		return nil, inputError(fmt.Errorf("the input is longer than %d bytes", limit))
 	}
 	return raw, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// maxCompressInput bounds what is read: far beyond what any window holds.
+// maxCompressInput is the limit of the input in bytes, far above any context window.
 const maxCompressInput = 256 << 20
 
 // compressCommand makes a request fit a context window.
@@ -22,25 +22,25 @@ func (p *program) compressCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compress --limit N [FILE|-]",
 		Short: "Make a request fit a context window",
-		Long: `Makes a request of any format fit a context window, as
-the gateway does after an overflow, but without a summariser: where shortening does
-not suffice, a digest of quotations replaces the oldest turns. Writes the new
-request to standard output and a report to standard error: {"tokens_before",
-"tokens_after", "tiers", "steps_compressed", "original_chars", "compressed_chars"}.
-A request that fits is written as it is. No file, or -, is standard input.
+		Long: `Makes a request of any format fit a context window, as the gateway does after an
+overflow, but without a summariser: if shortening is not enough, a digest of
+quotations replaces the oldest turns. It writes the new request to standard output and
+a report to standard error: {"tokens_before", "tokens_after", "tiers",
+"steps_compressed", "original_chars", "compressed_chars"}. A request that fits is
+written unchanged. Without a file, or with -, it reads standard input.
 
-Exit code: 0 done, 1 the request cannot be made to fit (it is written as it is),
-2 no such file, not a request, or wrong use.`,
-		Args: words(cobra.MaximumNArgs(1)),
+Exit code: 0 done, 1 the request cannot be made to fit and is written unchanged, 2 no
+such file, not a request, or wrong command line.`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 	}
-	limit := cmd.Flags().Uint("limit", 0, "the window in `TOKENS`")
-	model := cmd.Flags().String("model", "", "the `MODEL` to count for; otherwise the request's own")
-	reserve := cmd.Flags().Uint("reserve", 0, "`TOKENS` of the window to keep for the answer; otherwise the request's own limit, lowered to a quarter of the window, else an eighth, at most 4096")
+	limit := cmd.Flags().Uint("limit", 0, "size of the context window in `TOKENS`; required")
+	model := cmd.Flags().String("model", "", "`MODEL` whose tokens to count; the default is the request's")
+	reserve := cmd.Flags().Uint("reserve", 0, "`TOKENS` of the window to keep for the answer; the default is the request's output limit, but at most a quarter of the window, or without one an eighth, at most 4096")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *limit == 0 || *limit > math.MaxInt32 || *reserve > math.MaxInt32 {
-			return usageError{errors.New("--limit is needed: the window in tokens")}
+			return usageError{errors.New("--limit is required: give the size of the window in tokens")}
 		}
-		keep := -1 // not given
+		keep := -1 // the default
 		if cmd.Flags().Changed("reserve") {
 			keep = int(*reserve)
 		}
@@ -53,25 +53,25 @@ Exit code: 0 done, 1 the request cannot be made to fit (it is written as it is),
 	return cmd
 }
 
-// compress writes the request that fits to stdout and the report to stderr. A reserve
-// below zero is not given.
+// compress writes the fitted request to stdout and the report to stderr. A negative reserve
+// is the default.
 func compress(raw []byte, model string, limit, reserve int, stdout, stderr io.Writer) error {
 	body, err := transcript.ParseAny(raw, transcript.Limits{})
 	switch {
 	case err != nil:
-		return unusable(fmt.Errorf("not a chat request: %w", err))
+		return inputError(fmt.Errorf("not a chat request: %w", err))
 	case len(body.Messages()) == 0:
-		return unusable(errors.New("the request has no messages"))
+		return inputError(errors.New("the request has no messages"))
 	}
 	if model == "" {
 		model = body.Model()
 	}
 	out, report, ok := fit.Compress(fit.Defaults(), body, count.NewMeter(), model, limit, reserve)
 	if _, err := stdout.Write(out.Raw()); err != nil {
-		return unusable(fmt.Errorf("writing: %w", err))
+		return inputError(fmt.Errorf("writing: %w", err))
 	}
 	if err := json.NewEncoder(stderr).Encode(report); err != nil {
-		return unusable(fmt.Errorf("writing: %w", err))
+		return inputError(fmt.Errorf("writing: %w", err))
 	}
 	if !ok {
 		return exit(1)

@@ -24,28 +24,31 @@ func (p *program) crashtestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crashtest URL",
 		Short: "Run faults against any OpenAI-compatible gateway",
-		Long: `Runs faults of a provider against the gateway whose base URL is URL, and prints a card:
-what a client got through it and without it, how many requests that took, and how long.
-The command is the client and the provider: a scripted upstream on --listen, to which the
-gateway has to be pointed first. It waits for that. Every fault is a model of its own
-(crash-...), so the gateway has to pass on names of models that it does not know.
+		Long: `Runs provider faults against the gateway with the base URL URL. For each fault it prints
+what a client gets with and without the gateway, the number of requests, and the time.
 
-One fault runs after the other, and the next one begins when the gateway serves a healthy
-model again. docs/crashtest.md says what each fault is, and what is right.
+The command is both the client and the provider. Configure the gateway to use the
+scripted upstream at --listen as its provider; the command waits for the gateway's first
+request. Each fault is a model (crash-...), so the gateway must forward unknown model
+names.
 
-Exit code: 0 the faults ran, whatever came of them, 1 they could not run, 2 wrong use.`,
-		Args: words(cobra.ExactArgs(1)),
+Faults run one after another. The next one starts when the gateway serves a healthy model
+again. docs/crashtest.md describes each fault and the correct outcome.
+
+Exit code: 0 all faults ran, whatever their outcome, 1 they cannot run, 2 wrong command
+line.`,
+		Args: usageArgs(cobra.ExactArgs(1)),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Listen, "listen", "127.0.0.1:9009", "`ADDRESS` of the scripted upstream")
-	flags.StringVar(&o.Format, "format", "chat", "the `API` in which the client asks: chat, responses or messages")
-	flags.DurationVar(&o.Timeout, "timeout", 90*time.Second, "how long the client waits for an answer, its own retries included")
-	flags.DurationVar(&o.Wait, "wait", time.Minute, "how long the gateway may take to reach the upstream at first")
-	flags.IntVar(&o.Parallel, "parallel", 1, "how many faults run at the same time; above 1 they may disturb each other")
-	flags.StringVar(&o.Prefix, "prefix", "", "`TEXT` before the names of models, which the gateway takes away, such as openai/")
-	key := flags.String("key-env", "", "the `VARIABLE` that holds the key of the gateway")
-	headers := flags.StringArray("header", nil, "a `HEADER` for each request to the gateway, such as 'x-provider: openai'; again for another")
-	asJSON := flags.Bool("json", false, "print the card as JSON")
+	flags.StringVar(&o.Format, "format", "chat", "`API` that the client uses: chat, responses or messages")
+	flags.DurationVar(&o.Timeout, "timeout", 90*time.Second, "how long the client waits for an answer, including its own retries")
+	flags.DurationVar(&o.Wait, "wait", time.Minute, "how long to wait for the gateway's first request to the upstream")
+	flags.IntVar(&o.Parallel, "parallel", 1, "number of faults to run at the same time; above 1 they may affect each other")
+	flags.StringVar(&o.Prefix, "prefix", "", "`TEXT` before model names that the gateway removes, such as openai/")
+	key := flags.String("key-env", "", "environment `VARIABLE` that holds the gateway's API key")
+	headers := flags.StringArray("header", nil, "`HEADER` to send with each request to the gateway, such as 'x-provider: openai'; may be repeated")
+	asJSON := flags.Bool("json", false, "print the result as JSON")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		var err error
 		if o.Gateway, err = baseURL(args[0]); err != nil {
@@ -83,11 +86,11 @@ Exit code: 0 the faults ran, whatever came of them, 1 they could not run, 2 wron
 	return cmd
 }
 
-// baseURL is a gateway's address as clients are given it: /v1 is added where there is no path.
+// baseURL checks the base URL of a gateway. It adds /v1 if there is no path.
 func baseURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("%q is not the URL of a gateway: write it as http://HOST:PORT/v1", text)
+		return "", fmt.Errorf("%q is not a base URL: write it as http://HOST:PORT/v1", text)
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/v1"
@@ -95,7 +98,7 @@ func baseURL(text string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// headersOf reads lines of the form "Name: value".
+// headersOf parses lines of the form "Name: value".
 func headersOf(lines []string) (http.Header, error) {
 	h := http.Header{}
 	for _, line := range lines {

@@ -13,31 +13,33 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 )
 
-// doctorCommand asks the configured targets what recovery can rely on.
+// doctorCommand tests what the configured targets support.
 func (p *program) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [MODEL]",
-		Short: "Ask the configured targets what can be recovered, and how",
-		Long: `Sends each configured target at most ten requests of some 200 tokens, straight, with
-the gateway's credentials, and says what works there: credentials, models, the
-context window as far as it is told, streams, tool calls, the continuation of a given
-beginning, refused parameters, the clock; of the gateway itself Redis, and whether
-requests come back to it. Then what is recovered, how, what is not, and the
-configuration that fits. Where clients bring their own credential it takes
-OPENAI_API_KEY and ANTHROPIC_API_KEY. MODEL is what clients call it; without it, all
-configured models, or the first that an upstream lists. No gateway has to run.
+		Short: "Test the configured targets: what works, and what can be recovered",
+		Long: `Sends each configured target at most ten requests of about 200 tokens, directly and
+with the gateway's credentials, and prints what works: credentials, models, the context
+window if the provider states it, streams, tool calls, continuing a given beginning,
+refused parameters, the clock. It also checks Redis, and that no upstream leads back to
+the gateway. Then it prints what the gateway recovers there and how, what it does not
+recover, and a suitable configuration.
 
-Exit code: 0 all is well, 1 something would fail users, 2 wrong use or unusable
-configuration.`,
-		Args: words(cobra.MaximumNArgs(1)),
+If clients send their own credentials, it uses OPENAI_API_KEY and ANTHROPIC_API_KEY.
+MODEL is a model name as clients use it. Without it, the command tests all configured
+models, or the first that each upstream lists. No gateway needs to run.
+
+Exit code: 0 no problems, 1 a problem that users would notice, 2 wrong command line or
+invalid configuration.`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 	}
 	o := doctor.Options{Env: p.env}
-	config := cmd.Flags().String("config", "", "configuration `FILE` (YAML); without one the built-in defaults apply")
+	config := cmd.Flags().String("config", "", "configuration `FILE` (YAML); the default is the built-in configuration")
 	upstream := cmd.Flags().String("upstream", "", "base `URL` of the default upstream; overrides the environment and the file")
-	cmd.Flags().BoolVar(&o.Window, "window", false, "send long prompts, too, to see whether all of the window is read; says the price first and asks")
-	yes := cmd.Flags().Bool("yes", false, "agree to the price of --window")
+	cmd.Flags().BoolVar(&o.Window, "window", false, "also send long prompts to test the whole context window; prints the cost first and asks")
+	yes := cmd.Flags().Bool("yes", false, "accept the cost of --window without asking")
 	asJSON := cmd.Flags().Bool("json", false, "print the report as JSON")
-	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "the longest that one request may take")
+	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "time limit of one request")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if o.Timeout <= 0 {
 			return usageError{errors.New("--timeout must be positive")}
@@ -50,9 +52,9 @@ configuration.`,
 		if len(args) == 1 {
 			o.Model = args[0]
 		}
-		o.Ask = func(question string) bool { return *yes || p.agree(question) }
+		o.Ask = func(question string) bool { return *yes || p.confirm(question) }
 		if isTerminal(p.stderr) {
-			o.Progress = func(target string) { fmt.Fprintf(p.stderr, "asking %s ...\n", target) }
+			o.Progress = func(target string) { fmt.Fprintf(p.stderr, "testing %s ...\n", target) }
 		}
 		r := doctor.Run(cmd.Context(), o)
 		show := r.Print
@@ -70,8 +72,8 @@ configuration.`,
 	return cmd
 }
 
-// agree asks a question on standard error; everything but a yes on standard input is a no.
-func (p *program) agree(question string) bool {
+// confirm asks a question on standard error. Any answer but y or yes on standard input is a no.
+func (p *program) confirm(question string) bool {
 	fmt.Fprint(p.stderr, question, " [y/N] ")
 	line, _ := bufio.NewReader(p.stdin).ReadString('\n')
 	answer := strings.ToLower(strings.TrimSpace(line))

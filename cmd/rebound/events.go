@@ -21,22 +21,23 @@ import (
 	"github.com/rebound-llm/rebound/cmd/rebound/eventline"
 )
 
-// eventFilters are the filters of the events, as the gateway calls them.
+// eventFilters lists the filters of events; the flags and the API use the same names.
 var eventFilters = [...]string{"event", "session", "model", "target", "class", "request", "key", "status", "slower"}
 
-// eventsCommand shows what was done about failures.
+// eventsCommand prints the recent events, or follows new ones.
 func (p *program) eventsCommand() *cobra.Command {
-	c := p.adminCommand("events", "Show what was done about failures, on all replicas",
-		`Shows what a running gateway, and all that share its store, did about failures: the
-last events, and with --follow those that come. Filters may be given more than once;
---request takes the gateway's id (X-Rebound-Request) or the upstream's, --slower milliseconds.`, cobra.NoArgs)
-	follow := c.Flags().Bool("follow", false, "follow new events")
-	last := c.Flags().Int("last", 20, "begin with the last `N` events")
-	requests := c.Flags().Bool("requests", false, "add requests of that gateway to which nothing happened: the last thousand, and while following those that come")
-	asJSON := c.Flags().Bool("json", false, "print one JSON object a line")
+	c := p.adminCommand("events", "Show how failures were recovered, on all replicas",
+		`Shows what a running gateway, and all replicas that share its store, did about
+failures: the last events, and with --follow also new ones. Filters may be repeated.
+--request takes the gateway's id (X-Rebound-Request) or the upstream's; --slower takes
+milliseconds.`, cobra.NoArgs)
+	follow := c.Flags().Bool("follow", false, "keep printing new events until Ctrl-C")
+	last := c.Flags().Int("last", 20, "start with the last `N` events")
+	requests := c.Flags().Bool("requests", false, "also show requests of this gateway without failures: the last thousand, and new ones with --follow")
+	asJSON := c.Flags().Bool("json", false, "print each event as one line of JSON")
 	var filters [len(eventFilters)]*[]string
 	for i, name := range eventFilters {
-		filters[i] = c.Flags().StringArray(name, nil, "only events with this `"+strings.ToUpper(name)+"`")
+		filters[i] = c.Flags().StringArray(name, nil, "show only events with this `"+strings.ToUpper(name)+"`")
 	}
 	show := func(event []byte) error {
 		if *asJSON {
@@ -56,7 +57,7 @@ last events, and with --follow those that come. Filters may be given more than o
 			query.Set("requests", "1")
 		}
 		if !*follow {
-			return pastEvents(c.adminClient, query, show)
+			return printHistory(c.adminClient, query, show)
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
@@ -64,15 +65,15 @@ last events, and with --follow those that come. Filters may be given more than o
 	})
 }
 
-// pastEvents shows the events that a gateway knows.
-func pastEvents(gateway adminClient, query url.Values, show func([]byte) error) error {
+// printHistory shows the events that a gateway has recorded.
+func printHistory(gateway adminClient, query url.Values, show func([]byte) error) error {
 	body, err := gateway.ask(http.MethodGet, "/rebound/events/history?"+query.Encode(), nil)
 	if err != nil {
 		return err
 	}
 	var list struct{ Events []json.RawMessage }
 	if err := json.Unmarshal(body, &list); err != nil {
-		return fmt.Errorf("that is no gateway: %w", err)
+		return fmt.Errorf("not a Rebound gateway: %w", err)
 	}
 	for _, e := range list.Events {
 		if err := show(e); err != nil {
@@ -82,11 +83,11 @@ func pastEvents(gateway adminClient, query url.Values, show func([]byte) error) 
 	return nil
 }
 
-// followAgain is the pause before a stream that broke off is asked for again.
-const followAgain = time.Second
+// reconnectPause is the pause before a broken stream is opened again.
+const reconnectPause = time.Second
 
-// followEvents shows events as they come until ctx ends. A stream that breaks off is
-// resumed where it was; one that cannot be had at first is an error.
+// followEvents shows events as they arrive, until ctx ends. It resumes a broken stream after
+// the last event; only a failure to open the first stream is an error.
 func followEvents(ctx context.Context, gateway adminClient, query url.Values, show func([]byte) error) error {
 	last := ""
 	for begun := false; ; {
@@ -105,18 +106,18 @@ func followEvents(ctx context.Context, gateway adminClient, query url.Values, sh
 			}
 		}
 		select {
-		case <-time.After(followAgain):
+		case <-time.After(reconnectPause):
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// maxEventLine bounds a line of the stream; the gateway's are below 64 KiB.
+// maxEventLine is the limit of a line of the stream in bytes; the gateway writes less than 64 KiB.
 const maxEventLine = 1 << 20
 
-// readEvents shows the events of a stream until it ends; last becomes the id of the
-// last one. Only what show says is an error: streams end.
+// readEvents shows the events of a stream until it ends, and sets last to the id of the
+// last one. It only returns errors of show, not those of the stream.
 func readEvents(stream io.Reader, last *string, show func([]byte) error) error {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxEventLine)
@@ -126,7 +127,7 @@ func readEvents(stream io.Reader, last *string, show func([]byte) error) error {
 		}
 		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
 			if n := gjson.GetBytes(data, "dropped"); n.Exists() {
-				data = []byte(fmt.Sprintf(`{"time":%q,"event":"dropped","cause":"%d events came too fast for this reader"}`,
+				data = []byte(fmt.Sprintf(`{"time":%q,"event":"dropped","cause":"%d events were skipped, because this reader is too slow"}`,
 					time.Now().UTC().Format(time.RFC3339Nano), n.Int()))
 			}
 			if err := show(data); err != nil {

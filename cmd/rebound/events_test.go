@@ -35,7 +35,7 @@ func TestFollowEvents(t *testing.T) {
 		t.Error(err)
 	}
 	if len(shown) != 3 || shown[0] != `{"event":"x","attempt":1}` || shown[1] != `{"event":"x","attempt":2}` ||
-		!strings.Contains(shown[2], `"cause":"7 events came too fast`) {
+		!strings.Contains(shown[2], `"cause":"7 events were skipped`) {
 		t.Errorf("shown: %q", shown)
 	}
 	if len(asked) != 2 || asked[0] != "class=timeout after " || asked[1] != "class=timeout after 0001" {

@@ -8,10 +8,10 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 )
 
-// The heap may grow to nine times what lives, a fifth of the CPU less than with
-// Go's default of two times and a twentieth less than with five (measured), as
-// long as that is no more than gcSlack: with thousands of open streams much lives.
-// The runtime lets any heap grow to eight times 4 MiB first.
+// The heap may grow to nine times the live heap, as long as it grows by at most gcSlack:
+// with thousands of open streams the live heap is large. Measured, this takes a fifth less
+// CPU than Go's default of two times, and a twentieth less than five times. The runtime lets
+// any heap grow to eight times 4 MiB first.
 const (
 	gcPercent = 800
 	gcSlack   = 24 << 20 // bytes
@@ -20,16 +20,15 @@ const (
 	startPercent = 25 // while the rules are read
 )
 
-// collectOften keeps the heap dense until tuneGC is called. Reading the rules leaves
-// garbage between what lives: an idle gateway then has 12 MB less (measured).
+// collectOften keeps the heap compact until tuneGC is called: reading the rules would leave
+// garbage between live objects. An idle gateway then takes 12 MB less (measured).
 func collectOften(env configs.Env) {
 	if _, set := env("GOGC"); !set {
 		debug.SetGCPercent(startPercent)
 	}
 }
 
-// tuneGC sets the collector's pace after every collection, unless the
-// environment sets it.
+// tuneGC adjusts GOGC after each collection, unless the environment sets it.
 func tuneGC(env configs.Env) {
 	if _, set := env("GOGC"); set {
 		return
@@ -39,14 +38,14 @@ func tuneGC(env configs.Env) {
 	t.afterNext()
 }
 
-// gcTuner follows the live heap. Its methods run one after the other, in the
-// goroutine of cleanups.
+// gcTuner adjusts GOGC to the live heap. Its methods run one at a time, in the runtime's
+// goroutine for cleanups.
 type gcTuner struct {
 	percent int
 	live    []metrics.Sample
 }
 
-// afterNext tunes after the next collection: an object that nobody has is gone by then.
+// afterNext calls tune after the next collection, which frees an unreachable mark.
 func (t *gcTuner) afterNext() {
 	type mark struct{ _ *byte }
 	runtime.AddCleanup(&mark{}, func(t *gcTuner) {
@@ -57,7 +56,7 @@ func (t *gcTuner) afterNext() {
 
 func (t *gcTuner) tune() {
 	metrics.Read(t.live)
-	// Setting it stops the world for a moment: small changes are not worth that.
+	// SetGCPercent stops the world for a moment, which a small change is not worth.
 	p := gcPace(t.live[0].Value.Uint64())
 	if 10*p < 9*t.percent || 10*p > 11*t.percent || p != t.percent && (p == gcPercent || p == gcLeast) {
 		t.percent = p
@@ -65,7 +64,7 @@ func (t *gcTuner) tune() {
 	}
 }
 
-// gcPace is the growth, in percent, that is allowed for so many live bytes.
+// gcPace returns GOGC, in percent, for a number of live bytes.
 func gcPace(live uint64) int {
 	return int(min(gcPercent, max(gcLeast, gcSlack*100/max(live, 1))))
 }

@@ -20,34 +20,34 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Bounds of what is read, in bytes.
+// Limits of the input, in bytes.
 const (
 	maxInspectBody = 64 << 20
 	maxInspectLine = maxClassifyLine
 )
 
-// inspectSteps are the later steps of the gateway, as far as the command shows
-// them. Where one is nil its part of the answer is empty.
+// inspectSteps holds the gateway's steps that the command shows. A nil step leaves its part
+// of the report empty.
 type inspectSteps struct {
 	rules *inspect.Rules
 	loops func(*transcript.Body) []recovery.Loop
-	// barred is what persons rule out.
+	// barred returns what users rule out.
 	barred func(*transcript.Body) recovery.Deeds
-	// note also says whether a planner would be asked.
+	// note returns the guidance for the model, and whether a planner would be asked.
 	note func(*transcript.Body) (text string, asks bool)
 }
 
-// inspectReport is the answer for one chat request.
+// inspectReport is the report of one request.
 type inspectReport struct {
 	Session  *string          `json:"session"` // null in the first request of a conversation
 	Failures []inspectFailure `json:"tool_failures"`
 	Loops    []inspectLoop    `json:"loops"`
-	// Progress is there from three steps on, RuledOut where somebody did.
+	// Progress is nil below three steps.
 	Progress *inspectProgress `json:"progress,omitempty"`
 	RuledOut string           `json:"ruled_out,omitempty"`
 	Note     *string          `json:"note"`
-	NoNote   string           `json:"no_note,omitempty"` // why there is none, where the history alone does not say
-	Planner  bool             `json:"planner,omitempty"` // one would be asked, if there were one
+	NoNote   string           `json:"no_note,omitempty"` // why there is none, if the history does not show it
+	Planner  bool             `json:"planner,omitempty"` // a planner would be asked, if one is configured
 }
 
 type inspectProgress struct {
@@ -98,38 +98,38 @@ type inspectResult struct {
 	Why *classifyWhy `json:"why,omitempty"`
 }
 
-// inspectCommand says what the gateway sees in a request.
+// inspectCommand shows what the gateway detects in a request.
 func (p *program) inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [FILE|-]",
-		Short: "Show failed tools of a request and the note for the model",
-		Long: `Shows what the gateway sees in a request of any format: the session, which
-of the new tool results are failures and of which kind, loops, whether the agent
-makes progress, what persons ruled out, and the note that it would add. No file, or
--, is standard input.
+		Short: "Show the failed tools and loops in a request, and the note for the model",
+		Long: `Shows what the gateway detects in a request of any format: the session, the failures
+among the new tool results and their kinds, loops, the agent's progress, what users
+ruled out, and the note that the gateway would add. Without a file, or with -, it reads
+standard input.
 
-With --results it reads JSON lines {"id", "tool", "content"} instead and writes JSON
-lines {"id", "category", "failed", "confidence", "evidence"}; "cmd", the command
-line of the call, may be given too.
+With --results it reads JSON lines {"id", "tool", "content"} instead, and writes JSON
+lines {"id", "category", "failed", "confidence", "evidence"}. A line may also have
+"cmd", the command line of the call.
 
-Exit code: 0 done, 1 some lines were not usable, 2 no such file, nothing usable,
-or wrong use.`,
-		Args: words(cobra.MaximumNArgs(1)),
+Exit code: 0 done, 1 some lines are invalid, 2 no such file, the input is invalid, or
+wrong command line.`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 	}
-	results := cmd.Flags().Bool("results", false, "judge recorded results, one JSON object a line")
-	all := cmd.Flags().Bool("all", false, "judge the results of the whole history, not only those since the last assistant turn")
-	why := cmd.Flags().Bool("why", false, `with --results, add "why": rules that match a line and rules that came close`)
-	config := cmd.Flags().String("config", "", "use the rules and the strategies of the configuration in this `FILE`")
+	results := cmd.Flags().Bool("results", false, "classify recorded tool results, one JSON object per line")
+	all := cmd.Flags().Bool("all", false, "classify the results of the whole history, not only those since the last assistant turn")
+	why := cmd.Flags().Bool("why", false, `with --results, add "why": the rules that match a line and those that almost match`)
+	config := cmd.Flags().String("config", "", "also use the rules and strategies in this configuration `FILE`")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		switch {
 		case *results && *all:
-			return usageError{errors.New("--all is for requests, not for --results")}
+			return usageError{errors.New("--all cannot be used with --results")}
 		case *why && !*results:
-			return usageError{errors.New("--why needs --results")}
+			return usageError{errors.New("--why can only be used with --results")}
 		}
 		rules, advice, err := toolRules(*config, p.env)
 		if err != nil {
-			return unusable(err)
+			return inputError(err)
 		}
 		if *results {
 			in, err := p.open(args)
@@ -139,9 +139,9 @@ or wrong use.`,
 			defer in.Close()
 			return exit(eachLine("inspect", maxInspectLine, in, p.stdout, p.stderr, func(line []byte) (any, error) { return inspectLine(rules, line, *why) }))
 		}
-		steps, err := stepsWith(rules, advice)
+		steps, err := newInspectSteps(rules, advice)
 		if err != nil {
-			return unusable(err)
+			return inputError(err)
 		}
 		raw, err := p.readAll(args, maxInspectBody)
 		if err != nil {
@@ -152,8 +152,8 @@ or wrong use.`,
 	return cmd
 }
 
-// stepsWith are the gateway's later steps, with these rules and strategies.
-func stepsWith(rules *inspect.Rules, advice annotate.Config) (inspectSteps, error) {
+// newInspectSteps returns the gateway's steps with these rules and strategies.
+func newInspectSteps(rules *inspect.Rules, advice annotate.Config) (inspectSteps, error) {
 	chains, err := configs.Chains()
 	if err != nil {
 		return inspectSteps{}, err
@@ -165,7 +165,7 @@ func stepsWith(rules *inspect.Rules, advice annotate.Config) (inspectSteps, erro
 	preferences := inspect.NewPreferences(configs.PreferenceRules)
 	note := func(b *transcript.Body) (string, bool) {
 		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct}
-		seen := inspect.NewStage(inspect.Defaults(), rules, nobody{})
+		seen := inspect.NewStage(inspect.Defaults(), rules, noObserver{})
 		seen.Preferences = preferences
 		if seen.Prepare(context.Background(), x) != nil {
 			return "", false
@@ -183,16 +183,16 @@ func inspectRequest(steps inspectSteps, raw []byte, all bool, stdout io.Writer) 
 		err = errors.New("the request has no messages")
 	}
 	if err != nil {
-		return unusable(err)
+		return inputError(err)
 	}
 	if err := writeJSON(stdout, inspectBody(steps, body, all)); err != nil {
-		return unusable(fmt.Errorf("writing: %w", err))
+		return inputError(fmt.Errorf("writing: %w", err))
 	}
 	return nil
 }
 
-// toolRules are those of a gateway with this configuration, "" for none, and what it says
-// of strategies.
+// toolRules returns the rules for tool results and the strategies that a gateway with this
+// configuration file uses; "" is no file.
 func toolRules(config string, env configs.Env) (*inspect.Rules, annotate.Config, error) {
 	if config == "" {
 		return inspect.NewRules(configs.ToolRules), annotate.Defaults(), nil
@@ -204,13 +204,13 @@ func toolRules(config string, env configs.Env) (*inspect.Rules, annotate.Config,
 	return inspect.NewRules(configs.ToolRules, c.Inspect.Rules...), c.Strategies, nil
 }
 
-// nobody observes nothing.
-type nobody struct{}
+// noObserver discards all events.
+type noObserver struct{}
 
 // Observe implements recovery.Observer.
-func (nobody) Observe(recovery.Event) {}
+func (noObserver) Observe(recovery.Event) {}
 
-// inspectBody answers one chat request.
+// inspectBody returns the report of a request.
 func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectReport {
 	report := inspectReport{Failures: []inspectFailure{}, Loops: []inspectLoop{}}
 	if id := session.Identify(session.Input{Body: body}); !id.IsZero() {
@@ -251,7 +251,7 @@ func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectRep
 		aside := session.SideOf(body) != session.SideNone
 		switch {
 		case aside && len(report.Failures)+len(report.Loops) > 0:
-			report.NoNote = "the request offers no tools, or is the client's own (a title, a summary): the gateway tells its model nothing"
+			report.NoNote = "the request offers no tools, or is a side request of the client (a title, a summary): the gateway adds no note to those"
 		case note != "":
 			report.Note = &note
 		}
@@ -264,8 +264,8 @@ func verdictOf(f recovery.ToolFailure) inspectVerdict {
 	return inspectVerdict{Category: f.Category, Failed: f.Failed, Confidence: f.Confidence, Evidence: inspectEvidence{f.Rule, f.Line}}
 }
 
-// inspectLine answers one recorded result. Its content may be a string, null, or
-// a list of parts with text; any other JSON is taken as the tool's text.
+// inspectLine classifies one recorded result. Its content is a string, null, or a list of
+// parts with text; any other JSON is used as the text itself.
 func inspectLine(rules *inspect.Rules, line []byte, why bool) (any, error) {
 	var row inspectRow
 	if line[0] != '{' {

@@ -55,7 +55,7 @@ func TestInspect(t *testing.T) {
 		"some lines are bad": {args: []string{"--results"}, stdin: "nope\n" + `{"id":1,"content":"ok"}` + "\n" + `{"id":2}`, code: 1, out: []string{`{"id":1,`}, errors: []string{"line 1:", "line 3: has no content"}},
 		"all lines are bad":  {args: []string{"--results"}, stdin: "[]\n", code: 2, errors: []string{"line 1: not a JSON object"}},
 		"no lines":           {args: []string{"--results"}, stdin: "\n", code: 2, errors: []string{"empty"}},
-		"a long line":        {args: []string{"--results"}, stdin: `{"id":1,"content":"ok"}` + "\n" + strings.Repeat("x", maxInspectLine+1), code: 1, out: []string{`{"id":1,`}, errors: []string{"line 2: longer"}},
+		"a long line":        {args: []string{"--results"}, stdin: `{"id":1,"content":"ok"}` + "\n" + strings.Repeat("x", maxInspectLine+1), code: 1, out: []string{`{"id":1,`}, errors: []string{"line 2: the line is longer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errs, code := runWith(noEnv, c.stdin, append([]string{"inspect"}, c.args...)...)

@@ -12,22 +12,22 @@ import (
 	"github.com/rebound-llm/rebound/proxy/quota"
 )
 
-// keysCommand lists what gateway keys with limits use now.
+// keysCommand lists the usage of gateway keys with limits, and resets it.
 func (p *program) keysCommand() *cobra.Command {
-	c := p.adminCommand("keys", "List what gateway keys with limits use now",
-		`Lists what the gateway keys with limits use now, at all replicas, and what all
-clients together use.`, cobra.NoArgs)
+	c := p.adminCommand("keys", "List the usage of gateway keys with limits; reset it",
+		`Lists the current usage of gateway keys with limits, and of all clients together, over
+all replicas.`, cobra.NoArgs)
 	asJSON := c.json()
 	table := listTable("keys", "no limits are configured", "KEY\tLIMIT\tUSED\tOF", writeAccount)
 	cmd := c.do(func([]string) error { return c.show("/rebound/keys", *asJSON, table) })
-	reset := p.adminCommand("reset KEY", "Clear what a key has used",
-		`Clears what a gateway key has used of its limits, at all replicas; with "" what
-all clients together have used.`, cobra.ExactArgs(1))
+	reset := p.adminCommand("reset KEY", "Reset the usage of a key",
+		`Resets the usage of a gateway key to zero, on all replicas. KEY is the name of the key;
+"" resets the usage of all clients together.`, cobra.ExactArgs(1))
 	cmd.AddCommand(reset.do(func(args []string) error {
 		if _, err := reset.ask(http.MethodDelete, "/rebound/keys/"+url.PathEscape(args[0]), nil); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.stdout, "the limits of key %q begin anew\n", args[0])
+		_, err := fmt.Fprintf(p.stdout, "usage of key %q reset\n", args[0])
 		return err
 	}))
 	return cmd
@@ -47,5 +47,5 @@ func writeAccount(w io.Writer, a quota.Account) {
 	}
 }
 
-// amount is a count, or money.
+// amount formats a count or an amount of money.
 func amount(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

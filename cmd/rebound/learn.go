@@ -13,28 +13,28 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// learnCommand shows what notes to models brought, and moves or forgets it.
+// learnCommand shows, exports, imports and deletes what was learned about notes to models.
 func (p *program) learnCommand() *cobra.Command {
 	const corpus = "/rebound/learn/corpus"
-	about := `Shows what notes to models brought, by recovery chain (or what the agent was stuck
-in) and model, and what follows from it.`
-	all := p.adminCommand("learn", "Show which notes helped; export, import or forget that", about, cobra.NoArgs)
+	about := `Shows how often notes to models led to success, by model and recovery chain (or the
+situation in which the agent was stuck), and what the gateway does as a result.`
+	all := p.adminCommand("learn", "Show which notes to models helped; export, import or delete that", about, cobra.NoArgs)
 	asJSON := all.json()
 	report := func(c *adminCommand, asJSON *bool) *cobra.Command {
 		return c.do(func([]string) error { return c.show("/rebound/learn", *asJSON, learnTable) })
 	}
 	cmd := report(all, asJSON)
-	named := p.adminCommand("report", "Show which notes helped", about, cobra.NoArgs)
+	named := p.adminCommand("report", "Show which notes to models helped", about, cobra.NoArgs)
 	export := p.adminCommand("export", "Write the observations as JSON lines", "Writes the observations as JSON lines.", cobra.NoArgs)
-	add := p.adminCommand("import FILE", "Add the observations of a file", "Adds the observations of a file; - is standard input.", cobra.ExactArgs(1))
-	reset := p.adminCommand("reset", "Delete everything learned, at all replicas", "Deletes everything that was learned about notes, and what persons ruled out, at all replicas.", cobra.NoArgs)
+	add := p.adminCommand("import FILE", "Add the observations in a file", "Adds the observations in a file; - is standard input.", cobra.ExactArgs(1))
+	reset := p.adminCommand("reset", "Delete everything learned, on all replicas", "Deletes everything learned about notes, and everything that users ruled out, on all replicas.", cobra.NoArgs)
 	cmd.AddCommand(report(named, named.json()),
 		export.do(func([]string) error { return export.show(corpus, true, nil) }),
 		add.do(func(args []string) error { return p.importOutcomes(add, corpus, args) }),
 		reset.do(func([]string) error {
 			_, err := reset.ask(http.MethodDelete, "/rebound/learn", nil)
 			if err == nil {
-				fmt.Fprintln(p.stdout, "everything learned about notes was deleted")
+				fmt.Fprintln(p.stdout, "everything learned about notes is deleted")
 			}
 			return err
 		}))
@@ -54,7 +54,7 @@ func (p *program) importOutcomes(c *adminCommand, path string, args []string) er
 	}
 	var got struct{ Added, Refused int }
 	if err := json.Unmarshal(answer, &got); err != nil {
-		return fmt.Errorf("that is no gateway: %w", err)
+		return fmt.Errorf("not a Rebound gateway: %w", err)
 	}
 	_, err = fmt.Fprintf(p.stdout, "added %d observations, refused %d\n", got.Added, got.Refused)
 	return err
@@ -66,7 +66,7 @@ func learnTable(w io.Writer, answer []byte) error {
 		return err
 	}
 	for _, known := range l.Wishes {
-		fmt.Fprintf(w, "ruled out by a person%s, until %s: %s\n", whose(known.Key), known.Until.Format(time.DateOnly), strings.Join(known.RuledOut, ", "))
+		fmt.Fprintf(w, "ruled out by the user%s, until %s: %s\n", keySuffix(known.Key), known.Until.Format(time.DateOnly), strings.Join(known.RuledOut, ", "))
 	}
 	if l.Mode == "off" {
 		fmt.Fprintln(w, "nothing is learned (learn.outcomes: off)")
@@ -74,7 +74,7 @@ func learnTable(w io.Writer, answer []byte) error {
 	}
 	fmt.Fprintf(w, "%d observations, %d interventions open, %d entries refused, %d lost; mode %s\n", l.Observations, l.Open, l.Refused, l.Lost, l.Mode)
 	for _, c := range l.Cells {
-		fmt.Fprintf(w, "\n%s, model %q%s: %s\n", c.Chain, c.Model, whose(c.Key), decisions[c.Decision])
+		fmt.Fprintf(w, "\n%s, model %q%s: %s\n", c.Chain, c.Model, keySuffix(c.Key), decisionTexts[c.Decision])
 		fmt.Fprintf(w, "  a note changes its success by %+.2f (%+.2f to %+.2f)  censored %d\n", c.Net, c.CI[0], c.CI[1], c.Censored)
 		fmt.Fprintln(w, "  STRATEGY\tOBSERVATIONS\tSUCCESS\t95 %")
 		for _, a := range c.Arms {
@@ -94,15 +94,15 @@ func learnTable(w io.Writer, answer []byte) error {
 	return nil
 }
 
-// decisions say what is done in a cell.
-var decisions = map[string]string{
-	"chain":   "the chain's order, too little is known",
-	"learned": "the order is learned",
-	"observe": "no notes: they do not help here",
+// decisionTexts explains what the gateway does in a cell.
+var decisionTexts = map[string]string{
+	"chain":   "the chain's order, because there are too few observations",
+	"learned": "the learned order",
+	"observe": "no notes, because they do not help here",
 }
 
-// whose says whose outcomes were counted.
-func whose(key string) string {
+// keySuffix names the gateway key whose outcomes are counted.
+func keySuffix(key string) string {
 	switch key {
 	case "":
 		return ""

@@ -34,7 +34,7 @@ func TestLearnCommand(t *testing.T) {
 	defer gateway.Close()
 	table := &strings.Builder{}
 	known, err := json.Marshal(recovery.Learned{Mode: "off", Wishes: []recovery.Wish{{Key: "alice", RuledOut: []string{"install", "network"}, Until: time.Date(2026, 12, 27, 0, 0, 0, 0, time.UTC)}}})
-	if err != nil || learnTable(table, known) != nil || !strings.Contains(table.String(), "ruled out by a person, key alice, until 2026-12-27: install, network\n") {
+	if err != nil || learnTable(table, known) != nil || !strings.Contains(table.String(), "ruled out by the user, key alice, until 2026-12-27: install, network\n") {
 		t.Errorf("%s, %v", table, err)
 	}
 	run := func(stdin string, args ...string) (int, string, string) {
@@ -58,7 +58,7 @@ func TestLearnCommand(t *testing.T) {
 		{"", []string{"report"}, 0, "0 observations"},
 		{"", []string{"import", file}, 0, "added 20 observations, refused 1"},
 		{corpus.String(), []string{"import", "-"}, 0, "added 0 observations, refused 0"},
-		{"", []string{"report"}, 0, `timeout, model "m": the order is learned`},
+		{"", []string{"report"}, 0, `timeout, model "m": the learned order`},
 		{"", []string{"report", "--json"}, 0, `"strategy":"background","observations":20`},
 		{"", []string{"export"}, 0, corpus.String()},
 		{"", []string{"reset"}, 0, "deleted"},

@@ -9,9 +9,9 @@ import (
 	"io"
 )
 
-// eachLine answers JSON lines one by one, for the command of that name. Lines
-// that are not usable, or longer than limit bytes, are reported and passed over.
-// It returns the exit code: 0 done, 1 a line was not usable, 2 nothing was.
+// eachLine writes the answer to each line of input as a line of JSON, for the named command.
+// It reports and skips lines that are invalid or longer than limit bytes. It returns the exit
+// code: 0 for success, 1 if a line is invalid, 2 if all are.
 func eachLine(command string, limit int, in io.Reader, stdout, stderr io.Writer, answer func(line []byte) (any, error)) int {
 	out := bufio.NewWriter(stdout)
 	lines := bufio.NewReader(in)
@@ -33,7 +33,7 @@ func eachLine(command string, limit int, in io.Reader, stdout, stderr io.Writer,
 			}
 		}
 		if errors.Is(err, errLongLine) {
-			complain(n, fmt.Errorf("longer than %d bytes", limit))
+			complain(n, fmt.Errorf("the line is longer than %d bytes", limit))
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -52,7 +52,7 @@ func eachLine(command string, limit int, in io.Reader, stdout, stderr io.Writer,
 			}
 			return 0
 		case err != nil && !errors.Is(err, errLongLine):
-			_ = out.Flush() // what was answered is still worth having
+			_ = out.Flush() // keep the answers so far
 			fmt.Fprintf(stderr, "rebound %s: reading: %v\n", command, err)
 			return 2
 		}
@@ -61,8 +61,8 @@ func eachLine(command string, limit int, in io.Reader, stdout, stderr io.Writer,
 
 var errLongLine = errors.New("the line is too long")
 
-// readLine returns the next line without bounding the reader's own buffer. A
-// line above limit is skipped and reported as errLongLine.
+// readLine returns the next line, which may be longer than the reader's buffer. It skips a
+// line longer than limit bytes and returns errLongLine.
 func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	long := false

@@ -15,14 +15,14 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run executes a command line on the process's environment; it returns the exit code.
+// run executes a command line with the process's environment and returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := program{env: os.LookupEnv, stdin: stdin, stdout: stdout, stderr: stderr}
 	return p.run(args)
 }
 
-// buildVersion is the linker's, else what the build knows: the module's version
-// after "go install MODULE@VERSION", the commit after a build in a checkout.
+// buildVersion returns the version that the linker set. Without one it is the module's version
+// after "go install MODULE@VERSION", or "dev" and the commit after a build in a checkout.
 func buildVersion() string {
 	if version != "" {
 		return version

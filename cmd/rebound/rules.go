@@ -14,20 +14,20 @@ import (
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// rulesCommand lists the rules that recognise failures.
+// rulesCommand lists the rules that classify failures.
 func (p *program) rulesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules [NAME]",
-		Short: "List classification rules, or print one with its examples",
-		Long: `Lists the rules that recognise errors of upstreams, then those that recognise
-failures in tools' results, in the order in which they are tried: the first one that
-matches decides. With a name, prints that rule whole. Broken connections and cut
-streams are recognised before them, by code, and so is the structure of results.
+		Short: "List the classification rules, or print one with its examples",
+		Long: `Lists the rules that classify upstream errors, then those that classify failures in tool
+results, in the order in which the gateway tries them: the first match decides. With a
+name it prints that rule in full. Broken connections, cut streams and the structure of
+tool results are not in the list, because code recognises them before any rule.
 
-Exit code: 0 done, 1 no such rule, 2 wrong use or a configuration that cannot be used.`,
-		Args: words(cobra.MaximumNArgs(1)),
+Exit code: 0 done, 1 no such rule, 2 wrong command line or invalid configuration.`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 	}
-	config := cmd.Flags().String("config", "", "also use the rules of the configuration in this `FILE` (classify.rules and inspect.rules), which come first")
+	config := cmd.Flags().String("config", "", "also use the rules in this configuration `FILE` (classify.rules and inspect.rules), which come first")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		name := ""
 		if len(args) == 1 {
@@ -38,11 +38,11 @@ Exit code: 0 done, 1 no such rule, 2 wrong use or a configuration that cannot be
 	return cmd
 }
 
-// listRules writes all rules, or one whole.
+// listRules prints a line for each rule, or all of the rule with this name.
 func listRules(config, name string, env configs.Env, stdout io.Writer) error {
 	table, err := ruleTable(config, env)
 	if err != nil {
-		return unusable(err)
+		return inputError(err)
 	}
 	upstreams, err := table.Rules()
 	var rules *inspect.Rules
@@ -54,7 +54,7 @@ func listRules(config, name string, env configs.Env, stdout io.Writer) error {
 		tools, err = rules.Rules()
 	}
 	if err != nil {
-		return unusable(err)
+		return inputError(err)
 	}
 	found := false
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
@@ -71,12 +71,12 @@ func listRules(config, name string, env configs.Env, stdout io.Writer) error {
 	}
 	w.Flush()
 	if name != "" && !found {
-		return fmt.Errorf("no rule is called %s", name)
+		return fmt.Errorf("there is no rule %q; run \"rebound rules\" for the list", name)
 	}
 	return nil
 }
 
-// printRule writes what a rule has under the keys of its file.
+// printRule prints the fields of a rule that are set, by their YAML keys.
 func printRule(out io.Writer, r *rule.Rule) {
 	v := reflect.ValueOf(r).Elem()
 	for i := range v.NumField() {

@@ -27,57 +27,58 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 )
 
-// runCommand starts a gateway for one program.
+// runCommand runs one program behind a private gateway.
 func (p *program) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
-		Short: "Start a gateway for one program, and end it with the program",
-		Long: `Starts a gateway on a free port of this machine, and the program with its base URL
-pointed there. Nothing is written to the program's configuration, its credential
-passes through, and only the program knows the address. The provider is the one
-that the environment names (OPENAI_BASE_URL, ANTHROPIC_BASE_URL), else OpenAI and
-Anthropic. --list shows how each program is pointed.
+		Short: "Run one program behind a private gateway, which ends with it",
+		Long: `Starts a gateway on a free port of this machine, and then the program with its base
+URL set to that gateway. It writes nothing to the program's configuration, passes the
+program's credential through, and only the program knows the address. Requests go to
+the provider in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, or else to OpenAI and
+Anthropic. --list shows how each known program is configured.
 
-Exit code: the program's own, 127 it cannot be found, 2 wrong use or a login that
-cannot be served.`,
+Exit code: that of the program, 127 if it cannot be found, 126 if it cannot be
+started, 1 if the gateway cannot be started, 2 for a wrong command line or a login
+that the gateway cannot serve.`,
 		Args: cobra.ArbitraryArgs,
 	}
 	var o runOptions
-	cmd.Flags().SetInterspersed(false) // what follows the program belongs to it
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration `FILE` (YAML); without one the built-in defaults apply")
+	cmd.Flags().SetInterspersed(false) // flags after the program are the program's
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration `FILE` (YAML); the default is the built-in configuration")
 	cmd.Flags().StringVar(&o.upstream, "upstream", "", "base `URL` of the provider; overrides the environment")
-	cmd.Flags().StringVar(&o.log, "log", "", "append the gateway's log to this `FILE`; without one there is none")
-	cmd.Flags().BoolVar(&o.page, "page", false, "print the address of the gateway's page")
-	cmd.Flags().BoolVar(&o.quiet, "quiet", false, "do not print what was recovered")
-	list := cmd.Flags().Bool("list", false, "list the known programs and how each is pointed at the gateway")
+	cmd.Flags().StringVar(&o.log, "log", "", "append the gateway's log to this `FILE`; the default is no log")
+	cmd.Flags().BoolVar(&o.page, "page", false, "print the address of the gateway's status page")
+	cmd.Flags().BoolVar(&o.quiet, "quiet", false, "do not print at the end what was recovered")
+	list := cmd.Flags().Bool("list", false, "list the known programs and how each is configured for the gateway")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		switch {
 		case *list:
 			return listPrograms(p.stdout)
 		case len(args) == 0:
-			return usageError{errors.New("which program? Write it behind --, as in: rebound run -- codex")}
+			return usageError{errors.New("no program given: write it after --, as in \"rebound run -- codex\"")}
 		}
 		return p.runProgram(o, args)
 	}
 	return cmd
 }
 
-// runOptions are the flags of the command.
+// runOptions holds the flags of rebound run.
 type runOptions struct {
 	config, upstream, log string
 	page, quiet           bool
 }
 
-// runProgram runs a program behind a gateway of its own until the program ends.
+// runProgram runs a program behind a private gateway. Both end together.
 func (p *program) runProgram(o runOptions, args []string) error {
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		return exitError{code: 127, err: fmt.Errorf("%s: %w", args[0], errors.Unwrap(err))}
 	}
-	how := pointing(path)
-	if how.refuses != nil {
-		if why := how.refuses(p.env); why != "" {
-			return unusable(errors.New(why))
+	how := integrationFor(path)
+	if how.unsupported != nil {
+		if why := how.unsupported(p.env); why != "" {
+			return inputError(errors.New(why))
 		}
 	}
 	token := rand.Text()
@@ -97,10 +98,10 @@ func (p *program) runProgram(o runOptions, args []string) error {
 		}
 	}()
 	if o.page {
-		fmt.Fprintf(p.stderr, "rebound: the page is at http://%s/%s/rebound/\n", gateway.Addr(), token)
+		fmt.Fprintf(p.stderr, "rebound: the status page is http://%s/%s/rebound/\n", gateway.Addr(), token)
 	}
 	base := fmt.Sprintf("http://%s/%s/v1", gateway.Addr(), token)
-	arguments, extra := how.point(args[1:], base, p.env)
+	arguments, extra := how.configure(args[1:], base, p.env)
 	if how.extension != "" {
 		dir, err := os.MkdirTemp("", "rebound-run-")
 		if err != nil {
@@ -119,28 +120,28 @@ func (p *program) runProgram(o runOptions, args []string) error {
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		child.Env = append(child.Env, name+"="+extra[name])
 	}
-	return exit(attend(child))
+	return exit(runChild(child))
 }
 
-// privateGateway is a gateway that only who knows the token can use.
-func (p *program) privateGateway(o runOptions, how pointed, token string, done *tally) (*app.App, error) {
+// privateGateway returns a gateway that only answers below the path /token.
+func (p *program) privateGateway(o runOptions, how integration, token string, done *tally) (*app.App, error) {
 	cfg, err := loadConfig(o.config, override(p.env, p.providers(o, how)))
 	if err != nil {
 		return nil, errors.New(describe(err))
 	}
-	cfg.Proxy.Prefix, cfg.Proxy.Drain = "/"+token, time.Second // who would read the answers has ended
+	cfg.Proxy.Prefix, cfg.Proxy.Drain = "/"+token, time.Second // the only client has ended
 	if o.log != "" {
 		f, err := os.OpenFile(o.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 		if err != nil {
 			return nil, err
 		}
-		done.log = f // it is closed with the process
+		done.log = f // stays open until the process ends
 	}
 	return app.New(cfg, done, buildVersion())
 }
 
-// providers are the gateway's own variables for where a program's requests go.
-func (p *program) providers(o runOptions, how pointed) map[string]string {
+// providers returns the gateway's environment variables for the upstreams of a program's requests.
+func (p *program) providers(o runOptions, how integration) map[string]string {
 	value := func(names ...string) string {
 		for _, name := range names {
 			if v, _ := p.env(name); v != "" {
@@ -156,14 +157,14 @@ func (p *program) providers(o runOptions, how pointed) map[string]string {
 	if o.upstream != "" {
 		given[cmp.Or(how.upstream, configs.EnvUpstream)] = o.upstream
 	}
-	if o.config == "" { // a program may speak both formats, whichever provider is named
+	if o.config == "" { // a program may use both APIs, even if only one provider is named
 		given[configs.EnvAnthropic] = cmp.Or(given[configs.EnvAnthropic], value(configs.EnvAnthropic), configs.Defaults().Upstreams["anthropic"].URL)
 	}
 	return given
 }
 
-// attend runs the program to its end, passes signals on to it, and returns its exit code.
-func attend(child *exec.Cmd) int {
+// runChild runs the program to its end, forwards signals to it, and returns its exit code.
+func runChild(child *exec.Cmd) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	terminal := false
@@ -181,7 +182,7 @@ func attend(child *exec.Cmd) int {
 	for {
 		select {
 		case s := <-signals:
-			if s != syscall.SIGINT || !terminal { // a terminal sends that to the program, too
+			if s != syscall.SIGINT || !terminal { // a terminal sends SIGINT to the program itself
 				_ = child.Process.Signal(s)
 			}
 		case <-ended:
@@ -197,13 +198,13 @@ func attend(child *exec.Cmd) int {
 // tally reads the gateway's log and counts what was recovered.
 type tally struct {
 	mu    sync.Mutex
-	log   io.Writer // nil: it is not kept
-	rest  []byte    // a line that is not complete
+	log   io.Writer // where the log is copied to; nil discards it
+	rest  []byte    // the start of an incomplete line
 	count map[string]int
-	saved int // tokens of shortened histories that were not sent
+	saved int // tokens removed from histories
 }
 
-// recovered are the events that count, with what they mean of one and of several.
+// recovered lists the counted events, with the text for one and for several of them.
 var recovered = []struct{ event, strategy, one, several string }{
 	{"stream_resumed", "", "cut stream continued", "cut streams continued"},
 	{"error_recovery_attempt", "wait", "rate limit waited for", "rate limits waited for"},
@@ -212,7 +213,7 @@ var recovered = []struct{ event, strategy, one, several string }{
 	{"trajectory_compressed", "", "history shortened", "histories shortened"},
 	{"tool_call_repaired", "", "answer repaired", "answers repaired"},
 	{"guidance_injected", "", "note about a failing tool", "notes about failing tools"},
-	{"error_recovery_failed", "", "request failed all the same", "requests failed all the same"},
+	{"error_recovery_failed", "", "request failed despite recovery", "requests failed despite recovery"},
 }
 
 // Write implements io.Writer for lines of JSON.
@@ -254,7 +255,7 @@ func (t *tally) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String says what was recovered, "" if nothing was.
+// String lists what was recovered, or is "" if nothing was.
 func (t *tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -276,9 +277,9 @@ func (t *tally) String() string {
 // listPrograms prints the known programs.
 func listPrograms(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PROGRAM\tPOINTED BY")
+	fmt.Fprintln(w, "PROGRAM\tCONFIGURED BY")
 	for _, p := range programs {
-		fmt.Fprintf(w, "%s\t%s\n", p.name, p.by)
+		fmt.Fprintf(w, "%s\t%s\n", p.name, p.how)
 	}
 	return w.Flush()
 }

@@ -11,37 +11,37 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 )
 
-// pointed is how a program is pointed at a gateway.
-type pointed struct {
-	name, by string
-	// point returns the program's arguments, and what is added to its environment.
-	point func(args []string, base string, env configs.Env) ([]string, map[string]string)
-	// refuses says why the program's login cannot be served, "" if it can; nil always can.
-	refuses func(env configs.Env) string
-	// upstream is the variable of the gateway that names the program's provider; "" is [configs.EnvUpstream].
+// integration describes how to make a program use the gateway.
+type integration struct {
+	name, how string // how is for people, in --list
+	// configure returns the program's new arguments, and variables to add to its environment.
+	configure func(args []string, base string, env configs.Env) ([]string, map[string]string)
+	// unsupported says why the gateway cannot serve the program's login, "" if it can; nil means it always can.
+	unsupported func(env configs.Env) string
+	// upstream is the gateway's variable for the program's provider; "" is [configs.EnvUpstream].
 	upstream string
-	// extension is the text of a file that the program is given by -e, "" for none.
+	// extension is the text of a file to pass with -e, "" for none.
 	extension string
 }
 
-// programs are the known ones; the last row is for all others.
-var programs = []pointed{
+// programs lists the known programs; the last row is for all others.
+var programs = []integration{
 	{"codex", `-c openai_base_url="URL" before its own arguments`, func(args []string, base string, env configs.Env) ([]string, map[string]string) {
-		quoted, _ := json.Marshal(base) // TOML's basic strings are JSON's here
+		quoted, _ := json.Marshal(base) // a TOML basic string, which is the same as a JSON string here
 		return append([]string{"-c", "openai_base_url=" + string(quoted)}, args...), nil
 	}, codexLogin, "", ""},
-	{"claude", "ANTHROPIC_BASE_URL, and --settings where its own settings name another", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
+	{"claude", "ANTHROPIC_BASE_URL, and --settings if its own settings name another URL", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
 		args, extra := byEnvironment(anthropicBase)(args, base, env)
-		if claudeProvider(env) != "" { // it wins over the environment, and an argument over both
+		if claudeProvider(env) != "" { // settings override the environment, and an argument overrides both
 			settings, _ := json.Marshal(map[string]any{"env": extra}) // strings always marshal
 			args = append([]string{"--settings", string(settings)}, args...)
 		}
 		return args, extra
 	}, claudeCloud, configs.EnvAnthropic, ""},
-	{"opencode", "OPENCODE_CONFIG_CONTENT (baseURL of the providers openai and anthropic) and OPENAI_BASE_URL", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
+	{"opencode", "OPENCODE_CONFIG_CONTENT (sets baseURL of the providers openai and anthropic) and OPENAI_BASE_URL", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
 		content := map[string]any{}
 		if own, ok := env("OPENCODE_CONFIG_CONTENT"); ok && json.Unmarshal([]byte(own), &content) != nil {
-			content = map[string]any{} // opencode would refuse it
+			content = map[string]any{} // opencode could not read it either
 		}
 		for _, provider := range [...]string{"openai", "anthropic"} {
 			at := content
@@ -55,7 +55,7 @@ var programs = []pointed{
 			}
 			at["baseURL"] = base
 		}
-		text, _ := json.Marshal(content) // it was JSON
+		text, _ := json.Marshal(content) // decoded JSON always marshals
 		return args, map[string]string{"OPENCODE_CONFIG_CONTENT": string(text), "OPENAI_BASE_URL": base}
 	}, nil, "", ""},
 	{"copilot", "COPILOT_PROVIDER_BASE_URL", byEnvironment("COPILOT_PROVIDER_BASE_URL"), nil, "", ""},
@@ -65,15 +65,15 @@ var programs = []pointed{
 	{"any other", "OPENAI_BASE_URL, OPENAI_API_BASE and ANTHROPIC_BASE_URL", byEnvironment("OPENAI_BASE_URL", "OPENAI_API_BASE", anthropicBase), nil, "", ""},
 }
 
-// piExtension points pi, which reads base URLs from no variable by itself.
+// piExtension makes pi read its base URLs from the environment, which it does not do by itself.
 const piExtension = `export default function (pi) {
   pi.registerProvider("openai", { baseUrl: process.env.OPENAI_BASE_URL });
   pi.registerProvider("anthropic", { baseUrl: process.env.ANTHROPIC_BASE_URL });
 }
 `
 
-// pointing returns the row of a program's file.
-func pointing(path string) pointed {
+// integrationFor returns the row for the program at path.
+func integrationFor(path string) integration {
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	for _, p := range programs[:len(programs)-1] {
 		if p.name == name {
@@ -83,10 +83,10 @@ func pointing(path string) pointed {
 	return programs[len(programs)-1]
 }
 
-// anthropicBase is the variable of clients of the Messages API, which add /v1 themselves.
+// anthropicBase is the base URL of clients of the Messages API, which append /v1 themselves.
 const anthropicBase = "ANTHROPIC_BASE_URL"
 
-// byEnvironment points by the environment alone.
+// byEnvironment sets only environment variables.
 func byEnvironment(names ...string) func([]string, string, configs.Env) ([]string, map[string]string) {
 	return func(args []string, base string, _ configs.Env) ([]string, map[string]string) {
 		extra := map[string]string{}
@@ -99,8 +99,8 @@ func byEnvironment(names ...string) func([]string, string, configs.Env) ([]strin
 	}
 }
 
-// codexLogin recognises a login with a subscription, whose own back end only codex itself
-// may ask: https://developers.openai.com/codex/auth.
+// codexLogin refuses a login with a ChatGPT subscription: its back end accepts only codex
+// itself. See https://developers.openai.com/codex/auth.
 func codexLogin(env configs.Env) string {
 	if key, ok := env("OPENAI_API_KEY"); ok && key != "" {
 		return ""
@@ -109,16 +109,16 @@ func codexLogin(env configs.Env) string {
 	if gjson.GetBytes(raw, "OPENAI_API_KEY").Str != "" || !gjson.GetBytes(raw, "tokens").IsObject() {
 		return ""
 	}
-	return "codex is logged in with a subscription, which only its own back end serves; set OPENAI_API_KEY to use an API key"
+	return "codex is logged in with a subscription, which works only without a gateway; set OPENAI_API_KEY to use an API key"
 }
 
-// claudeProvider is the provider that Claude Code's own settings name, "" if they name none. They
-// win over the environment: https://docs.claude.com/en/docs/claude-code/settings.
+// claudeProvider returns the base URL in Claude Code's own settings, or "". Those settings
+// override the environment: https://docs.claude.com/en/docs/claude-code/settings.
 func claudeProvider(env configs.Env) string {
 	return gjson.GetBytes(settings(env, "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), "env."+anthropicBase).Str
 }
 
-// settings reads a file of a program, in the folder that a variable names, else in one of the user's home; nil without one.
+// settings reads a program's settings file from the folder in a variable, or else in the home directory. It returns nil on any error.
 func settings(env configs.Env, variable, folder, file string) []byte {
 	home, ok := env(variable)
 	if !ok {
@@ -132,11 +132,11 @@ func settings(env configs.Env, variable, folder, file string) []byte {
 	return raw
 }
 
-// claudeCloud recognises a provider that Claude Code asks in that provider's own format.
+// claudeCloud refuses the clouds for which Claude Code uses the cloud's own API.
 func claudeCloud(env configs.Env) string {
 	for _, name := range [...]string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"} {
 		if v, _ := env(name); v != "" && v != "0" && v != "false" {
-			return name + " is set: claude then speaks that cloud's own API, which the gateway does not serve; unset it"
+			return name + " is set, so claude uses that cloud's own API, which the gateway does not support; unset it"
 		}
 	}
 	return ""

@@ -23,21 +23,22 @@ import (
 // serveCommand starts the gateway and stops it on SIGTERM or SIGINT.
 func (p *program) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Args: words(cobra.NoArgs),
-		Long: `Starts the gateway: without a file at http://127.0.0.1:8080/v1, in front of
-https://api.openai.com/v1. Its configuration reference: --print-defaults. Its log
-is JSON; on a terminal it is lines for people.
+		Args: usageArgs(cobra.NoArgs),
+		Long: `Starts the gateway. Without a configuration file it listens at
+http://127.0.0.1:8080/v1 and sends requests to https://api.openai.com/v1. Run it
+with --print-defaults for the configuration reference. The log is JSON; on a
+terminal it is plain text.
 
-Environment: REBOUND_LISTEN, OPENAI_UPSTREAM_URL, REBOUND_REDIS_URL,
-REBOUND_ADMIN_TOKEN and REBOUND_LOG_LEVEL win over the file, flags over both.
+The environment variables REBOUND_LISTEN, OPENAI_UPSTREAM_URL, REBOUND_REDIS_URL,
+REBOUND_ADMIN_TOKEN and REBOUND_LOG_LEVEL override the file. Flags override both.
 
-Exit code: 0 stopped or drained, 1 it could not start, 2 wrong use.`,
+Exit code: 0 stopped or drained, 1 cannot start or failed, 2 wrong command line.`,
 	}
-	file := cmd.Flags().String("config", "", "configuration `FILE` (YAML); without one the built-in defaults apply")
-	listen := cmd.Flags().String("listen", "", "`ADDRESS` to listen on, like 127.0.0.1:8081; overrides the environment and the file")
-	upstream := cmd.Flags().String("upstream", "", "base `URL` of the default upstream, like https://api.openai.com/v1; overrides the environment and the file")
-	reference := cmd.Flags().Bool("print-defaults", false, "print the built-in configuration, which is the reference, and exit")
-	chains := cmd.Flags().Bool("print-chains", false, "print the recovery chains, with what they are made of, and exit")
+	file := cmd.Flags().String("config", "", "configuration `FILE` (YAML); the default is the built-in configuration")
+	listen := cmd.Flags().String("listen", "", "`ADDRESS` to listen on, such as 127.0.0.1:8081; overrides the environment and the file")
+	upstream := cmd.Flags().String("upstream", "", "base `URL` of the default upstream, such as https://api.openai.com/v1; overrides the environment and the file")
+	reference := cmd.Flags().Bool("print-defaults", false, "print the built-in configuration, which documents every key, and exit")
+	chains := cmd.Flags().Bool("print-chains", false, "print the recovery chains and their strategies, and exit")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		switch {
 		case *chains:
@@ -59,19 +60,19 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 	if err != nil {
 		why := describe(err)
 		for flag, from := range map[string][2]string{"--listen": {configs.EnvListen, listen}, "--upstream": {configs.EnvUpstream, upstream}} {
-			if from[1] != "" { // it is in the variable's place
+			if from[1] != "" { // override put the flag in the variable's place
 				why = strings.ReplaceAll(why, "(set by "+from[0]+")", "(set by "+flag+")")
 			}
 		}
 		fmt.Fprintln(stderr, why)
 		return 1
 	}
-	// The reader of the log may end before the gateway does (a log shipper is restarted).
-	// Without this the runtime ends the process at the next line (package os/signal, SIGPIPE).
+	// The reader of the log may end before the gateway, for example when a log shipper restarts.
+	// Without this the runtime would end the process at the next line (package os/signal, SIGPIPE).
 	signal.Ignore(syscall.SIGPIPE)
 	log, read := stderr, isTerminal(stderr) && cfg.Log.Format == "json"
 	if read {
-		log = people{stderr}
+		log = terminalLog{stderr}
 	}
 	a, err := app.New(cfg, log, buildVersion())
 	if err != nil {
@@ -79,17 +80,17 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 		return 1
 	}
 	if read {
-		greet(stderr, cfg, a)
+		printBanner(stderr, cfg, a)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the drain, too
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once, without the drain
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		a.Watch(ctx, env, hangups(ctx))
+		a.Watch(ctx, env, reloadSignals(ctx))
 	}()
-	// Warming up waits: the first request may be there already.
+	// Warming up waits, because the first request may have arrived already.
 	time.AfterFunc(200*time.Millisecond, func() {
 		collectOften(env)
 		a.Warm()
@@ -112,7 +113,7 @@ func loadConfig(file string, env configs.Env) (*configs.Config, error) {
 	return configs.Load(file, env)
 }
 
-// override is env with the values that flags gave; an empty one is not given.
+// override returns env with the values of flags in place of its own. An empty value overrides nothing.
 func override(env configs.Env, given map[string]string) configs.Env {
 	return func(name string) (string, bool) {
 		if v := given[name]; v != "" {
@@ -122,7 +123,7 @@ func override(env configs.Env, given map[string]string) configs.Env {
 	}
 }
 
-// describe renders configuration problems with the lines they are about.
+// describe formats an error; configuration problems come with the lines of the file.
 func describe(err error) string {
 	var problems configs.Errors
 	if errors.As(err, &problems) {
@@ -131,8 +132,8 @@ func describe(err error) string {
 	return "rebound: " + err.Error()
 }
 
-// hangups turns SIGHUP into values until ctx ends.
-func hangups(ctx context.Context) <-chan struct{} {
+// reloadSignals sends a value for each SIGHUP until ctx ends.
+func reloadSignals(ctx context.Context) <-chan struct{} {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	out := make(chan struct{})
@@ -154,34 +155,34 @@ func hangups(ctx context.Context) <-chan struct{} {
 	return out
 }
 
-// healthcheckCommand asks whether a gateway answers.
+// healthcheckCommand checks that a gateway answers.
 func (p *program) healthcheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "healthcheck [URL]",
 		Short: "Exit 0 if the gateway on this machine answers",
-		Long: `Asks the gateway of this machine (REBOUND_LISTEN, else 127.0.0.1:8080) whether it
-lives; a URL asks something else, like http://127.0.0.1:8080/readyz. It is for
-containers that have no other program to ask with.
+		Long: `Checks that the gateway on this machine (at REBOUND_LISTEN, or else at
+127.0.0.1:8080) is alive. With a URL it checks that instead, for example
+http://127.0.0.1:8080/readyz. Use it in containers that have no HTTP client.
 
-Exit code: 0 it answered with 200, 1 it did not, 2 wrong use.`,
-		Args: words(cobra.MaximumNArgs(1)),
+Exit code: 0 the answer is 200, 1 it is not or there is none, 2 wrong command line.`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return healthy(args[0])
+				return checkHealth(args[0])
 			}
-			base, err := ownURL(p.env)
+			base, err := localURL(p.env)
 			if err != nil {
-				return unusable(err)
+				return inputError(err)
 			}
-			return healthy(base + "/healthz")
+			return checkHealth(base + "/healthz")
 		},
 	}
 }
 
-// healthy reports why a URL does not answer with 200.
-func healthy(url string) error {
-	// It asks whether a gateway answers, and sends no secret: whose certificate that
-	// has does not matter, and on this machine it is for another name.
+// checkHealth returns an error unless the URL answers with 200.
+func checkHealth(url string) error {
+	// The certificate need not be valid: the check sends no secret, and on this machine
+	// the certificate is for another name.
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	resp, err := client.Get(url)
 	if err != nil {
@@ -194,9 +195,9 @@ func healthy(url string) error {
 	return nil
 }
 
-// ownURL is where the gateway of this machine listens, as far as the
-// environment tells.
-func ownURL(env configs.Env) (string, error) {
+// localURL returns the URL of the gateway on this machine, from REBOUND_LISTEN or the
+// default address. It does not read a configuration file.
+func localURL(env configs.Env) (string, error) {
 	listen, ok := env(configs.EnvListen)
 	if !ok || listen == "" {
 		listen = "127.0.0.1:8080"
@@ -204,5 +205,5 @@ func ownURL(env configs.Env) (string, error) {
 	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return "", err
 	}
-	return "http://" + reachable(listen), nil
+	return "http://" + localAddress(listen), nil
 }

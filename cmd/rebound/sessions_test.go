@@ -60,7 +60,7 @@ func TestSessionsCommand(t *testing.T) {
 		t.Errorf("none: %d %s", code, out)
 	}
 	for _, body = range []string{`<html>`, `{}`, `{"sessions":{}}`, `[]`} {
-		if code, _, errs := run(); code != 1 || !strings.Contains(errs, "that is no gateway") {
+		if code, _, errs := run(); code != 1 || !strings.Contains(errs, "not a Rebound gateway") {
 			t.Errorf("%s: %d %s", body, code, errs)
 		}
 	}
@@ -78,7 +78,7 @@ func TestSessionsCommand(t *testing.T) {
 	}
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
-	if code, _, errs := run("--url", other.URL); code != 1 || !strings.Contains(errs, "that is no gateway: "+other.URL+" answers 404") {
+	if code, _, errs := run("--url", other.URL); code != 1 || !strings.Contains(errs, "not a Rebound gateway: "+other.URL+" answers 404") {
 		t.Errorf("another server: %d %s", code, errs)
 	}
 	gateway.Close()

@@ -17,20 +17,19 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// targetsCommand lists what is known of targets, and forgets it.
+// targetsCommand lists and resets what the gateway knows about targets.
 func (p *program) targetsCommand() *cobra.Command {
-	list := p.adminCommand("targets", "List breakers, cool-downs and what was learned about targets; forget it",
-		`Lists what a running gateway knows about upstreams and models: open breakers, keys
-that cool down, what it learned from refusals and answers, their windows and their
-pace, each with its age and its evidence. Windows from lists of models, and the
-pace, are each replica's own.`, cobra.NoArgs)
+	list := p.adminCommand("targets", "List breakers, cool-downs and learned facts of targets; reset, disable or enable them",
+		`Lists what a running gateway knows about upstreams and models: open breakers, keys in
+cool-down, facts learned from refusals and answers, context windows and speed, each with
+its age and evidence. Replicas do not share speeds, nor windows from lists of models.`, cobra.NoArgs)
 	asJSON := list.json()
 	cmd := list.do(func([]string) error {
-		return list.show("/rebound/targets", *asJSON, listTable("targets", "all targets are available; nothing learned yet", marksHead, writeMark))
+		return list.show("/rebound/targets", *asJSON, listTable("targets", "all targets are available; nothing is learned yet", marksHead, writeMark))
 	})
-	reset := p.adminCommand("reset TARGET [ITEM]", "Forget what is known about a target, or one item of it",
-		`Forgets one item, or all that is known about a target, so that it is asked again as
-if it were new.`, cobra.RangeArgs(1, 2))
+	reset := p.adminCommand("reset TARGET [ITEM]", "Forget everything known about a target, or one item",
+		`Forgets one item, or everything known about a target. The gateway then uses the target
+as if it were new.`, cobra.RangeArgs(1, 2))
 	cmd.AddCommand(reset.do(func(args []string) error {
 		query, what := url.Values{"target": args[:1]}, "everything"
 		if len(args) == 2 {
@@ -46,21 +45,21 @@ if it were new.`, cobra.RangeArgs(1, 2))
 	return cmd
 }
 
-// switchCommand switches an upstream, a target, a model or a key off or down, or back.
+// switchCommand disables an upstream or target, limits the mode of one, of a model or of a key, or undoes that.
 func (p *program) switchCommand(name string) *cobra.Command {
 	on := name == "enable"
-	short, long := "Keep requests away from an upstream or a target, or let less be done to requests", `Has all replicas ask an upstream (NAME) or one model of it (NAME/MODEL) no more, until it
-is enabled: requests go to other targets, those under way end. With --mode less is done to
-requests instead (annotate, observe or off), of an upstream or target, or with --model or
---key of a model or of a gateway key.`
+	short, long := "Send no requests to an upstream or target, or limit the recovery mode", `Stops all replicas from sending requests to an upstream (NAME) or to one of its models
+(NAME/MODEL) until it is enabled. Requests go to other targets; running ones finish.
+With --mode it limits recovery to annotate, observe or off instead, for an upstream or
+target, or with --model or --key for a model or a gateway key.`
 	if on {
-		short, long = "Take a disable back", `Takes back what disable has done.`
+		short, long = "Undo a disable", `Undoes a disable: the configuration applies again.`
 	}
 	c := p.adminCommand(name+" [NAME]", short, long, cobra.MaximumNArgs(1))
-	model, key := c.Flags().String("model", "", "a `MODEL` as clients name it"), c.Flags().String("key", "", "the name of a gateway `KEY`")
+	model, key := c.Flags().String("model", "", "`MODEL` as clients name it"), c.Flags().String("key", "", "name of a gateway `KEY`")
 	mode := "disabled"
 	if !on {
-		c.Flags().StringVar(&mode, "mode", mode, "the most that may be done: annotate, observe or off; without it an upstream or a target is not asked")
+		c.Flags().StringVar(&mode, "mode", mode, "highest recovery `MODE`: annotate, observe or off; by default the upstream or target gets no requests")
 	}
 	return c.do(func(args []string) error {
 		of, what := "upstream", strings.Join(args, "")
@@ -73,12 +72,12 @@ requests instead (annotate, observe or off), of an upstream or target, or with -
 			of, what = "key", *key+what
 		}
 		if what == "" || (*model != "" || *key != "") && (len(args) > 0 || *model != "" && *key != "") {
-			return usageError{errors.New("give an upstream, a target, --model or --key")}
+			return usageError{errors.New("give one of: an upstream, a target, --model, --key")}
 		}
 		if on {
 			_, err := c.ask(http.MethodDelete, "/rebound/switches?"+url.Values{"of": {of}, "name": {what}}.Encode(), nil)
 			if err == nil {
-				_, err = fmt.Fprintf(p.stdout, "%s %q is as configured again\n", of, what)
+				_, err = fmt.Fprintf(p.stdout, "%s %q: as configured\n", of, what)
 			}
 			return err
 		}
@@ -93,7 +92,7 @@ requests instead (annotate, observe or off), of an upstream or target, or with -
 	})
 }
 
-// marksHead is above the rows of writeMark.
+// marksHead is the head of the table that writeMark writes.
 const marksHead = "TARGET\tITEM\tSINCE\tFOR\tDETAIL\tEVIDENCE"
 
 func writeMark(w io.Writer, m recovery.Mark) {
@@ -109,11 +108,11 @@ func writeMark(w io.Writer, m recovery.Mark) {
 	if m.Request != "" {
 		evidence += ", request " + m.Request
 	}
-	fmt.Fprintf(w, "%q\t%q\t%s\t%s\t%s\t%s\n", m.Target, m.Item, since, left, shown(m.Detail), shown(evidence))
+	fmt.Fprintf(w, "%q\t%q\t%s\t%s\t%s\t%s\n", m.Target, m.Item, since, left, printable(m.Detail), printable(evidence))
 }
 
-// shown is a text without what a terminal would obey.
-func shown(text string) string {
+// printable replaces everything in text that could control a terminal.
+func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return unicode.ReplacementChar

@@ -12,10 +12,10 @@ import (
 	"github.com/rebound-llm/rebound/tokenizer"
 )
 
-// maxTokensInput bounds what is read: far beyond what any window holds.
+// maxTokensInput is the limit of the input in bytes, far above any context window.
 const maxTokensInput = 256 << 20
 
-// defaultTextModel is whose encoding counts a text when no model is named.
+// defaultTextModel is the model for --text without --model.
 const defaultTextModel = "gpt-4o"
 
 // tokensResult is the output.
@@ -30,21 +30,21 @@ func (p *program) tokensCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tokens [FILE|-]",
 		Short: "Count the tokens of a request or a text",
-		Long: `Counts the tokens of a request of any format, or with --text of any text, as
-the gateway does. Writes {"tokens", "exact", "encoding"}. No file, or -, is standard
-input.
+		Long: `Counts the tokens of a request of any format, or with --text of any text, as the
+gateway does. It writes {"tokens", "exact", "encoding"}. Without a file, or with -, it
+reads standard input.
 
-A request's tokens are its whole prompt: messages, calls, tools, pictures, framing.
-exact says that the model's provider counts the same: the text of OpenAI's
-models, and plain conversations of those whose framing is published. Otherwise
-the number is an estimate.
+The count of a request is the whole prompt: messages, tool calls, tool definitions,
+images and framing. exact is true if the provider counts the same: for text with OpenAI
+models, and for plain conversations with models whose framing is published. Otherwise
+the count is an estimate.
 
-Exit code: 0 done, 1 the request has no messages, 2 no such file, not a request,
-or wrong use.`,
-		Args: words(cobra.MaximumNArgs(1)),
+Exit code: 0 done, 1 the request has no messages, 2 no such file, not a request, or
+wrong command line.`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 	}
-	model := cmd.Flags().String("model", "", "the `MODEL` to count for; otherwise the request's own, or gpt-4o for a text")
-	text := cmd.Flags().Bool("text", false, "the input is text, not a request")
+	model := cmd.Flags().String("model", "", "`MODEL` whose tokens to count; the default is the request's, or gpt-4o with --text")
+	text := cmd.Flags().Bool("text", false, "count the input as plain text, not as a request")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		raw, err := p.readAll(args, maxTokensInput)
 		if err != nil {
@@ -55,10 +55,10 @@ or wrong use.`,
 		if *text {
 			result = textTokens(raw, *model)
 		} else if result, missing, err = requestTokens(raw, *model); err != nil {
-			return unusable(err)
+			return inputError(err)
 		}
 		if err := json.NewEncoder(p.stdout).Encode(result); err != nil {
-			return unusable(fmt.Errorf("writing: %w", err))
+			return inputError(fmt.Errorf("writing: %w", err))
 		}
 		return missing
 	}
@@ -74,8 +74,7 @@ func textTokens(raw []byte, model string) tokensResult {
 	return tokensResult{Tokens: e.Count(string(raw)), Exact: exact, Encoding: e.Name()}
 }
 
-// requestTokens counts a request. Where that has no messages missing says so, and the
-// rest is counted.
+// requestTokens counts a request. Without messages it counts the rest and returns missing.
 func requestTokens(raw []byte, model string) (result tokensResult, missing, err error) {
 	b, err := transcript.ParseAny(raw, transcript.Limits{})
 	if err != nil {

@@ -24,14 +24,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// topCommand shows what a running gateway does, live.
+// topCommand shows a live overview of a running gateway.
 func (p *program) topCommand() *cobra.Command {
-	c := p.adminCommand("top", "Show what a running gateway does, live",
-		`Shows what a running gateway does, until it is interrupted: requests and how they
-ended in the last minute, upstreams, what is kept away from them, stopped sessions,
-and the last events.`, cobra.NoArgs)
-	every := c.Flags().Duration("every", time.Second, "renew the view after this time, at least 100ms")
-	once := c.Flags().Bool("once", false, "print the view once, for scripts and logs")
+	c := p.adminCommand("top", "Show a live overview of a running gateway",
+		`Shows a live overview of a running gateway until Ctrl-C: the requests of the last
+minute and their outcomes, upstreams, unavailable targets, stopped sessions, and the
+last events.`, cobra.NoArgs)
+	every := c.Flags().Duration("every", time.Second, "refresh interval, at least 100ms")
+	once := c.Flags().Bool("once", false, "print the overview once, for scripts and logs")
 	return c.do(func([]string) error {
 		if *every < 100*time.Millisecond {
 			return usageError{errors.New("--every must be at least 100ms")}
@@ -45,8 +45,8 @@ and the last events.`, cobra.NoArgs)
 	})
 }
 
-// watch renews the overview on the screen until the program is interrupted. Only that
-// there is no gateway at first is an error.
+// watch refreshes the overview on the screen until the program is interrupted. Only a failure
+// of the first overview is an error; the screen shows later ones.
 func watch(gateway adminClient, every time.Duration, screen io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -58,7 +58,7 @@ func watch(gateway adminClient, every time.Duration, screen io.Writer) error {
 		if err != nil {
 			text = fmt.Appendf(nil, "%v\n", err)
 		}
-		// Each line is cleared to its end, and the rest of the screen after the last.
+		// Clear each line to its end, and the screen below the last line.
 		fmt.Fprintf(screen, "\x1b[H%s\x1b[J", bytes.ReplaceAll(text, []byte("\n"), []byte("\x1b[K\r\n")))
 		select {
 		case <-time.After(every):
@@ -69,10 +69,10 @@ func watch(gateway adminClient, every time.Duration, screen io.Writer) error {
 	}
 }
 
-// topMinute is how many of the gateway's samples are a minute.
+// topMinute is the number of the gateway's samples in a minute.
 const topMinute = 12
 
-// overview asks the gateway and lays out what it tells.
+// overview queries the gateway and formats its answers.
 func overview(gateway adminClient) ([]byte, error) {
 	var parts [4]gjson.Result
 	for i, path := range [...]string{fmt.Sprintf("now?series=%d", topMinute), "targets", "sessions", "events/history?last=12"} {
@@ -81,18 +81,18 @@ func overview(gateway adminClient) ([]byte, error) {
 			return nil, err
 		}
 		if !json.Valid(body) {
-			return nil, errors.New("that is no gateway")
+			return nil, errors.New("not a Rebound gateway: the answer is not JSON")
 		}
 		parts[i] = gjson.ParseBytes(body)
 	}
 	var b bytes.Buffer
 	writeRates(&b, gateway.url, parts[0])
 	for _, t := range parts[0].Get("trouble").Array() {
-		fmt.Fprintf(&b, "! %s\n", shown(t.Str))
+		fmt.Fprintf(&b, "! %s\n", printable(t.Str))
 	}
 	writeUpstreams(&b, parts[0])
 	var list struct{ Targets []recovery.Mark }
-	_ = json.Unmarshal([]byte(parts[1].Raw), &list) // what is no list is left out
+	_ = json.Unmarshal([]byte(parts[1].Raw), &list) // skip an answer that is not a list
 	all := len(list.Targets)
 	away := slices.DeleteFunc(list.Targets, func(m recovery.Mark) bool {
 		return !slices.Contains([]recovery.MarkKind{recovery.MarkBreaker, recovery.MarkCooldown, recovery.MarkDisabled, recovery.MarkSwitched}, m.Kind)
@@ -120,10 +120,10 @@ func overview(gateway adminClient) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// topWidth is how long a line of an event is at most.
+// topWidth is the longest line of an event, in characters.
 const topWidth = 150
 
-// writeRates writes what the last minute came to.
+// writeRates writes the rates, first-token times and tokens of the last minute.
 func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 	is, was := now.Get("now"), now.Get("series.0")
 	since := was.Get("time").Time()
@@ -166,7 +166,7 @@ func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 		grew("extra.input")+grew("extra.output"), grew("compressed.before")-grew("compressed.after"))
 }
 
-// writeUpstreams writes the attempts at each upstream in the same time as the rates, and why they failed.
+// writeUpstreams writes the attempts at each upstream in the last minute, and the classes of failed ones.
 func writeUpstreams(b *bytes.Buffer, now gjson.Result) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "UPSTREAM\tATTEMPTS\tFAILED\tCLASSES")
