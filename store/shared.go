@@ -183,9 +183,9 @@ func (s *Shared) note(changes ...change) {
 	}
 }
 
-// Behind schedules the copy of a value that its owner keeps. current returns the value when it is copied, and until then
+// WriteBehind schedules the copy of a value that its owner keeps. current returns the value when it is copied, and until then
 // for Get; false means that there is none. It must not do I/O or use the store.
-func (s *Shared) Behind(key string, current func() (Entry, bool)) {
+func (s *Shared) WriteBehind(key string, current func() (Entry, bool)) {
 	if CheckKeys(key) == nil && !s.closed.Load() {
 		s.note(change{id: changeID{changedValue, key, ""}, current: current})
 	}

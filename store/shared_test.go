@@ -396,7 +396,7 @@ func TestSharedLocalFirst(t *testing.T) {
 		current := func() (store.Entry, bool) {
 			return store.Entry{Key: "k", Value: []byte(held), TTL: time.Hour}, held != ""
 		}
-		if d := took(func() { s.Behind("k", current); must(t, s.Append(ctx, "log", []byte("x"), 9)) }); d != 0 {
+		if d := took(func() { s.WriteBehind("k", current); must(t, s.Append(ctx, "log", []byte("x"), 9)) }); d != 0 {
 			t.Errorf("writing behind took %v", d)
 		}
 		calls := srv.calls.Load()
@@ -404,7 +404,7 @@ func TestSharedLocalFirst(t *testing.T) {
 			t.Errorf("what is still to be copied is %q, after %v", held, d)
 		}
 		held = "two"
-		s.Behind("k", current)
+		s.WriteBehind("k", current)
 		if s.Flush(ctx, "k"); value(t, srv.Store, "k") != "two" {
 			t.Errorf("after Flush the server has %q", value(t, srv.Store, "k"))
 		}
@@ -415,7 +415,7 @@ func TestSharedLocalFirst(t *testing.T) {
 			t.Errorf("Set took %v, and the server has %q", d, value(t, srv.Store, "other"))
 		}
 		srv.set(nil, nil, time.Hour)
-		s.Behind("k", current)
+		s.WriteBehind("k", current)
 		hurry, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 		defer cancel()
 		if d := took(func() { s.Flush(hurry, "k") }); d != 5*time.Millisecond {
@@ -435,7 +435,7 @@ func TestSharedCloseCopies(t *testing.T) {
 		synctest.Wait()
 		for i := range 200 {
 			key := fmt.Sprint(i)
-			s.Behind(key, func() (store.Entry, bool) { return store.Entry{Key: key, TTL: time.Hour}, true })
+			s.WriteBehind(key, func() (store.Entry, bool) { return store.Entry{Key: key, TTL: time.Hour}, true })
 		}
 		must(t, s.Close())
 		srv.mu.Lock()
@@ -450,7 +450,7 @@ func TestSharedCloseCopies(t *testing.T) {
 func TestSharedCloseCopiesAfterFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		srv.set(nil, errDown, 0) // operations fail, Ping works
-		s.Behind("k", func() (store.Entry, bool) { return store.Entry{Key: "k", TTL: time.Hour}, true })
+		s.WriteBehind("k", func() (store.Entry, bool) { return store.Entry{Key: "k", TTL: time.Hour}, true })
 		synctest.Wait()
 		srv.set(nil, nil, 0)
 		must(t, s.Close())

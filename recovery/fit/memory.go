@@ -13,8 +13,8 @@ import (
 // the store copies it behind.
 type Values interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
-	// Behind says that a value has changed: current is called when it is copied for the other replicas.
-	Behind(key string, current func() (store.Entry, bool))
+	// WriteBehind says that a value has changed: current is called when it is copied for the other replicas.
+	WriteBehind(key string, current func() (store.Entry, bool))
 }
 
 // The bounds of what is held in the process.
@@ -154,7 +154,7 @@ func (m *memory) share(key string, value func() []byte) {
 	if m.store == nil {
 		return
 	}
-	m.store.Behind(key, func() (store.Entry, bool) {
+	m.store.WriteBehind(key, func() (store.Entry, bool) {
 		e := store.Entry{Key: key, Value: value(), TTL: m.ttl()}
 		return e, e.Value != nil
 	})
