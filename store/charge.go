@@ -114,11 +114,11 @@ func (t Tally) Used(c Charge, now time.Time) int64 {
 	if c.Calendar {
 		return t.Now
 	}
-	return t.Now + int64(math.Ceil(float64(t.Before)*(1-t.passed(c.Window, now))))
+	return t.Now + int64(math.Ceil(float64(t.Before)*(1-t.elapsed(c.Window, now))))
 }
 
-// passed is how much of the tally's window is over, from 0 to 1.
-func (t Tally) passed(window time.Duration, now time.Time) float64 {
+// elapsed is how much of the tally's window is over, from 0 to 1.
+func (t Tally) elapsed(window time.Duration, now time.Time) float64 {
 	size := window.Microseconds()
 	return max(0, float64(now.UnixMicro()-t.Index*size)/float64(size))
 }
@@ -130,7 +130,7 @@ func (t Tally) Wait(c Charge, now time.Time) time.Duration {
 		return 0
 	}
 	t = t.At(now, c.Window)
-	windows := 1 - t.passed(c.Window, now) // until the next begins
+	windows := 1 - t.elapsed(c.Window, now) // until the next begins
 	switch {
 	case c.Calendar:
 	case room >= float64(t.Now): // what is left of the window before has to fade

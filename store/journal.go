@@ -52,7 +52,7 @@ type change struct {
 	size    int  // of the ring or log
 	last    bool // the slot is the newest of its ring, not one replaced in place
 	ends    time.Time
-	born    uint64 // number of its first change
+	first   uint64 // number of its first change
 	version uint64 // number of its latest change
 }
 
@@ -112,7 +112,7 @@ func (j *journal) add(c change) {
 		j.dropSlots(c.id.name)
 	}
 	j.count++
-	c.born, c.version = j.count, j.count
+	c.first, c.version = j.count, j.count
 	e := j.byID[c.id]
 	if e != nil && (c.last || e.Value.(*change).endedBefore(c)) {
 		j.remove(e)
@@ -123,7 +123,7 @@ func (j *journal) add(c change) {
 	} else {
 		old := e.Value.(*change)
 		j.bytes -= old.bytes()
-		c.born, c.erase, c.once = old.born, c.erase || old.erase, c.once && old.once
+		c.first, c.erase, c.once = old.first, c.erase || old.erase, c.once && old.once
 		if c.id.kind == changedMeter {
 			sum := c.charge.Amount + old.charge.Amount
 			c.charge.Amount, c.ends = max(min(sum, MaxAmount), -MaxAmount), old.ends
@@ -166,9 +166,9 @@ func (j *journal) remove(e *list.Element) {
 	j.listOf(c.id.kind).Remove(e)
 }
 
-// next returns the oldest changes that one round trip can copy: several values, or one other change. They stay in the
+// nextBatch returns the oldest changes that one round trip can copy: several values, or one other change. They stay in the
 // journal until done.
-func (j *journal) next() (batch []change) {
+func (j *journal) nextBatch() (batch []change) {
 	for e := j.values.Front(); e != nil && len(batch) < maxBatch; e = e.Next() {
 		c := e.Value.(*change)
 		if c.erase && len(batch) > 0 {
@@ -196,7 +196,7 @@ func (j *journal) done(c change) {
 	switch now := e.Value.(*change); {
 	case now.version == c.version:
 		j.remove(e)
-	case c.id.kind == changedMeter && now.born == c.born:
+	case c.id.kind == changedMeter && now.first == c.first:
 		now.charge.Amount -= c.charge.Amount
 	}
 }

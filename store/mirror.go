@@ -28,7 +28,7 @@ const (
 type Mirror struct {
 	store    Store
 	interval time.Duration
-	boards   map[string]*mirrored // never changes
+	boards   map[string]*boardCopy // never changes
 
 	mu      sync.Mutex
 	pending map[fieldID]fieldChange
@@ -41,8 +41,8 @@ type Mirror struct {
 	done   chan struct{}
 }
 
-// mirrored is one board; the map in it is replaced, never changed.
-type mirrored struct {
+// boardCopy is one board; the map in it is replaced, never changed.
+type boardCopy struct {
 	fields atomic.Pointer[map[string]Field]
 }
 
@@ -58,11 +58,11 @@ type syncRequest struct {
 func NewMirror(s Store, boards []string, interval time.Duration) *Mirror {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &Mirror{
-		store: s, interval: interval, boards: map[string]*mirrored{}, pending: map[fieldID]fieldChange{},
+		store: s, interval: interval, boards: map[string]*boardCopy{}, pending: map[fieldID]fieldChange{},
 		wake: make(chan struct{}, 1), syncs: make(chan syncRequest), cancel: cancel, done: make(chan struct{}),
 	}
 	for _, name := range boards {
-		b := &mirrored{}
+		b := &boardCopy{}
 		b.fields.Store(&map[string]Field{})
 		m.boards[name] = b
 	}
@@ -129,7 +129,7 @@ func (m *Mirror) change(board string, c fieldChange) {
 	if b := m.boards[board]; b != nil {
 		now := time.Now()
 		next := living(*b.fields.Load(), now)
-		c.onto(next, now)
+		c.applyTo(next, now)
 		b.fields.Store(&next)
 	}
 	if m.stopped {
@@ -178,7 +178,7 @@ func (c fieldChange) after(old fieldChange) fieldChange {
 	return c
 }
 
-func (c fieldChange) apply(ctx context.Context, s Store, board string, now time.Time) error {
+func (c fieldChange) write(ctx context.Context, s Store, board string, now time.Time) error {
 	switch {
 	case c.gone:
 		return s.Remove(ctx, board, c.field.Name)
@@ -188,8 +188,8 @@ func (c fieldChange) apply(ctx context.Context, s Store, board string, now time.
 	return nil
 }
 
-// onto does the change on a copy of a board.
-func (c fieldChange) onto(fields map[string]Field, now time.Time) {
+// applyTo does the change on a copy of a board.
+func (c fieldChange) applyTo(fields map[string]Field, now time.Time) {
 	name := c.field.Name
 	old, there := fields[name]
 	switch {
@@ -300,7 +300,7 @@ func (m *Mirror) flush(ctx context.Context) error {
 		delete(m.pending, id)
 		m.mu.Unlock()
 		// While this one is written no refresh runs: it is in the next board read.
-		err := bounded(ctx, func(ctx context.Context) error { return c.apply(ctx, m.store, id.board, time.Now()) })
+		err := bounded(ctx, func(ctx context.Context) error { return c.write(ctx, m.store, id.board, time.Now()) })
 		if err != nil && !errors.Is(err, ErrInvalid) { // which never will be written
 			m.mu.Lock()
 			if later, ok := m.pending[id]; ok {
@@ -341,7 +341,7 @@ func (m *Mirror) refresh(ctx context.Context) (first error) {
 }
 
 // merge takes over what the store has, except where a change of our own waits to be written.
-func (m *Mirror) merge(name string, b *mirrored, fields []Field) {
+func (m *Mirror) merge(name string, b *boardCopy, fields []Field) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -358,7 +358,7 @@ func (m *Mirror) merge(name string, b *mirrored, fields []Field) {
 	}
 	for _, id := range m.order {
 		if id.board == name {
-			m.pending[id].onto(next, now)
+			m.pending[id].applyTo(next, now)
 		}
 	}
 	if !maps.EqualFunc(old, next, sameField) {

@@ -60,16 +60,16 @@ type Shared struct {
 	cfg            SharedConfig
 	log            *slog.Logger
 
-	state   atomic.Int32
-	closed  atomic.Bool
-	doubt   atomic.Bool  // somebody's own time ended in an operation
-	waiting atomic.Int32 // changes in the journal
+	state     atomic.Int32
+	closed    atomic.Bool
+	pingFirst atomic.Bool  // somebody's own time ended in an operation
+	waiting   atomic.Int32 // changes in the journal
 
-	mu      sync.Mutex
-	journal journal
-	copied  chan struct{} // closed, and made anew, when the writer copied something or could not
-	failed  uint64        // how often it could not
-	cause   error         // of the last failure
+	mu       sync.Mutex
+	journal  journal
+	progress chan struct{} // closed, and made anew, when the writer copied something or could not
+	failures uint64        // how often it could not
+	cause    error         // of the last failure
 
 	watch   watch
 	wake    chan struct{}
@@ -103,10 +103,10 @@ func NewShared(primary, local Store, cfg SharedConfig, log *slog.Logger) *Shared
 	}
 	s := &Shared{
 		primary: primary, local: local, cfg: cfg, log: log,
-		copied: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		progress: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.working, s.stop = context.WithCancel(context.Background())
-	s.doubt.Store(true) // the first question opens a connection before a request needs it
+	s.pingFirst.Store(true) // the first question opens a connection before a request needs it
 	s.poke()
 	go s.run()
 	return s
@@ -123,9 +123,9 @@ func (s *Shared) poke() {
 	}
 }
 
-// try does an operation on the primary. It reports false if the local store has
+// tryPrimary does an operation on the primary. It reports false if the local store has
 // to do, and whether the primary may have seen the operation.
-func (s *Shared) try(ctx context.Context, op func(context.Context) error) (ok, sent bool, err error) {
+func (s *Shared) tryPrimary(ctx context.Context, op func(context.Context) error) (ok, sent bool, err error) {
 	switch {
 	case s.closed.Load():
 		return true, false, ErrClosed
@@ -144,7 +144,7 @@ func (s *Shared) try(ctx context.Context, op func(context.Context) error) (ok, s
 		return false, false, nil
 	case ctx.Err() != nil:
 		// The caller's time has ended, not ours. That is no proof, so ask.
-		s.doubt.Store(true)
+		s.pingFirst.Store(true)
 		s.poke()
 	default:
 		s.suspect(err)
@@ -158,19 +158,19 @@ func (s *Shared) suspect(err error) {
 	defer s.mu.Unlock()
 	s.cause = err
 	if s.state.CompareAndSwap(up, suspect) {
-		s.announce()
+		s.wakeWaiters()
 		s.poke()
 	}
 }
 
-// announce wakes the operations that wait for the writer. The lock is held.
-func (s *Shared) announce() {
-	close(s.copied)
-	s.copied = make(chan struct{})
+// wakeWaiters wakes the operations that wait for the writer. The lock is held.
+func (s *Shared) wakeWaiters() {
+	close(s.progress)
+	s.progress = make(chan struct{})
 }
 
-// note adds changes to the journal.
-func (s *Shared) note(changes ...change) {
+// record adds changes to the journal.
+func (s *Shared) record(changes ...change) {
 	s.mu.Lock()
 	for _, c := range changes {
 		s.journal.add(c)
@@ -187,7 +187,7 @@ func (s *Shared) note(changes ...change) {
 // for Get; false means that there is none. It must not do I/O or use the store.
 func (s *Shared) WriteBehind(key string, current func() (Entry, bool)) {
 	if CheckKeys(key) == nil && !s.closed.Load() {
-		s.note(change{id: changeID{changedValue, key, ""}, current: current})
+		s.record(change{id: changeID{changedValue, key, ""}, current: current})
 	}
 }
 
@@ -205,8 +205,8 @@ func (s *Shared) await(ctx context.Context, waits func() bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for failed := s.failed; s.state.Load() == up && s.failed == failed && waits(); {
-		copied := s.copied
+	for failed := s.failures; s.state.Load() == up && s.failures == failed && waits(); {
+		copied := s.progress
 		s.mu.Unlock()
 		select {
 		case <-copied:
@@ -221,13 +221,13 @@ func (s *Shared) await(ctx context.Context, waits func() bool) {
 
 // Get returns the values of keys in order. What is still to be copied is newer than what the primary has.
 func (s *Shared) Get(ctx context.Context, keys ...string) ([][]byte, error) {
-	own := s.uncopied(keys)
+	own := s.pendingValues(keys)
 	asked := keys
 	if len(own) > 0 {
 		asked = slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return own[k] != nil })
 	}
 	var out [][]byte
-	ok, _, err := s.try(ctx, func(ctx context.Context) (err error) {
+	ok, _, err := s.tryPrimary(ctx, func(ctx context.Context) (err error) {
 		if len(asked) > 0 {
 			out, err = s.primary.Get(ctx, asked...)
 		}
@@ -250,8 +250,8 @@ func (s *Shared) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	return all, nil
 }
 
-// uncopied returns the keys whose values are still to be copied.
-func (s *Shared) uncopied(keys []string) (own map[string]func() (Entry, bool)) {
+// pendingValues returns the keys whose values are still to be copied.
+func (s *Shared) pendingValues(keys []string) (own map[string]func() (Entry, bool)) {
 	if s.waiting.Load() == 0 {
 		return nil
 	}
@@ -276,14 +276,14 @@ func (s *Shared) Set(ctx context.Context, entries ...Entry) error {
 	now := time.Now()
 	changes := make([]change, len(entries))
 	for i, e := range entries {
-		changes[i] = s.changed(e.Key, now.Add(min(e.TTL, MaxTTL)), e.Once)
+		changes[i] = s.valueChange(e.Key, now.Add(min(e.TTL, MaxTTL)), e.Once)
 	}
-	s.note(changes...)
+	s.record(changes...)
 	return nil
 }
 
-// changed is the change of a value that the local store has, and that ends then.
-func (s *Shared) changed(key string, ends time.Time, once bool) change {
+// valueChange is the change of a value that the local store has, and that ends then.
+func (s *Shared) valueChange(key string, ends time.Time, once bool) change {
 	return change{id: changeID{changedValue, key, ""}, once: once, current: func() (Entry, bool) {
 		values, err := s.local.Get(context.Background(), key)
 		e := Entry{Key: key, TTL: time.Until(ends)}
@@ -302,10 +302,10 @@ func (s *Shared) Delete(ctx context.Context, keys ...string) error {
 	}
 	changes := make([]change, len(keys))
 	for i, k := range keys {
-		changes[i] = s.changed(k, time.Time{}, false)
+		changes[i] = s.valueChange(k, time.Time{}, false)
 		changes[i].erase = true
 	}
-	s.note(changes...)
+	s.record(changes...)
 	bound, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	s.Flush(bound, keys...)
@@ -318,7 +318,7 @@ func (s *Shared) Charge(ctx context.Context, charges ...Charge) (done Charged, e
 	if err := CheckCharges(charges...); err != nil {
 		return Charged{}, err
 	}
-	ok, sent, err := s.try(ctx, func(ctx context.Context) (err error) {
+	ok, sent, err := s.tryPrimary(ctx, func(ctx context.Context) (err error) {
 		done, err = s.primary.Charge(ctx, charges...)
 		return err
 	})
@@ -351,7 +351,7 @@ func (s *Shared) Charge(ctx context.Context, charges ...Charge) (done Charged, e
 		for i, c := range charges {
 			if c.Amount = local.Amounts[i]; c.Holder == "" && c.Amount != 0 {
 				c.Limit = 0
-				s.note(change{id: changeID{changedMeter, c.Account, c.Meter}, charge: c, ends: c.ends(now)})
+				s.record(change{id: changeID{changedMeter, c.Account, c.Meter}, charge: c, ends: c.ends(now)})
 			}
 		}
 	}
@@ -363,8 +363,8 @@ func (s *Shared) Push(ctx context.Context, key, slot string, value []byte, size 
 	if err := CheckPush(key, slot, value, size); err != nil {
 		return nil, err
 	}
-	behind := s.behind(key)
-	ok, _, err := s.try(ctx, func(ctx context.Context) (err error) {
+	behind := s.hasOlderChange(key)
+	ok, _, err := s.tryPrimary(ctx, func(ctx context.Context) (err error) {
 		ring, err = s.primary.Push(ctx, key, slot, value, size, ttl)
 		return err
 	})
@@ -373,7 +373,7 @@ func (s *Shared) Push(ctx context.Context, key, slot string, value []byte, size 
 	}
 	local, err := s.local.Push(context.WithoutCancel(ctx), key, slot, value, size, ttl)
 	if err == nil && (!ok || behind) {
-		s.note(change{
+		s.record(change{
 			id: changeID{changedSlot, key, slot}, value: value, size: size,
 			ends: time.Now().Add(min(ttl, MaxTTL)), last: len(local) > 0 && bytes.Equal(local[len(local)-1], value),
 		})
@@ -384,9 +384,9 @@ func (s *Shared) Push(ctx context.Context, key, slot string, value []byte, size 
 	return local, err
 }
 
-// behind reports whether an older change of the key is still to be copied: it reaches the primary after what is done
+// hasOlderChange reports whether an older change of the key is still to be copied: it reaches the primary after what is done
 // there now.
-func (s *Shared) behind(key string) bool {
+func (s *Shared) hasOlderChange(key string) bool {
 	if s.waiting.Load() == 0 {
 		return false
 	}
@@ -400,7 +400,7 @@ func (s *Shared) Post(ctx context.Context, board string, f Field, max bool) erro
 	if err := CheckField(board, f); err != nil {
 		return err
 	}
-	return s.there(ctx, func(ctx context.Context) error { return s.primary.Post(ctx, board, f, max) })
+	return s.primaryOnly(ctx, func(ctx context.Context) error { return s.primary.Post(ctx, board, f, max) })
 }
 
 // Remove takes a field off a board of the primary.
@@ -408,21 +408,21 @@ func (s *Shared) Remove(ctx context.Context, board, field string) error {
 	if err := CheckKeys(board, field); err != nil {
 		return err
 	}
-	return s.there(ctx, func(ctx context.Context) error { return s.primary.Remove(ctx, board, field) })
+	return s.primaryOnly(ctx, func(ctx context.Context) error { return s.primary.Remove(ctx, board, field) })
 }
 
 // Board returns the living fields of a board of the primary.
 func (s *Shared) Board(ctx context.Context, board string) (fields []Field, err error) {
-	err = s.there(ctx, func(ctx context.Context) (err error) {
+	err = s.primaryOnly(ctx, func(ctx context.Context) (err error) {
 		fields, err = s.primary.Board(ctx, board)
 		return err
 	})
 	return fields, err
 }
 
-// there runs an operation on the primary, and never on the local store.
-func (s *Shared) there(ctx context.Context, op func(context.Context) error) error {
-	if ok, _, err := s.try(ctx, op); ok {
+// primaryOnly runs an operation on the primary, and never on the local store.
+func (s *Shared) primaryOnly(ctx context.Context, op func(context.Context) error) error {
+	if ok, _, err := s.tryPrimary(ctx, op); ok {
 		return err
 	}
 	return ErrUnavailable
@@ -433,7 +433,7 @@ func (s *Shared) Append(ctx context.Context, log string, entry []byte, size int)
 	if err := s.local.Append(context.WithoutCancel(ctx), log, entry, size); err != nil {
 		return err
 	}
-	s.note(change{id: changeID{appended, log, ""}, value: entry, size: size, ends: time.Now().Add(LogTTL)})
+	s.record(change{id: changeID{appended, log, ""}, value: entry, size: size, ends: time.Now().Add(LogTTL)})
 	return nil
 }
 
@@ -442,7 +442,7 @@ func (s *Shared) Tail(ctx context.Context, log string, n int) (out [][]byte, err
 	bound, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	s.await(bound, func() bool { return s.journal.has(appended, log) })
 	cancel()
-	ok, _, err := s.try(ctx, func(ctx context.Context) (err error) {
+	ok, _, err := s.tryPrimary(ctx, func(ctx context.Context) (err error) {
 		out, err = s.primary.Tail(ctx, log, n)
 		return err
 	})

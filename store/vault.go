@@ -13,10 +13,10 @@ import (
 // the secret. Memory in the process is bounded; the least recently used values go first. Safe
 // for concurrent use.
 type Vault struct {
-	values Values // nil: in the process only
-	within time.Duration
-	alone  bool
-	held   *Cache[vaultName, vaulted]
+	values  Values // nil: in the process only
+	timeout time.Duration
+	local   bool
+	cache   *Cache[vaultName, vaultEntry]
 }
 
 // Values is a store as a vault needs it.
@@ -31,7 +31,7 @@ type Values interface {
 // vaultName is the hash of a secret and of the key under which it has a value.
 type vaultName [sha256.Size]byte
 
-type vaulted struct {
+type vaultEntry struct {
 	value []byte
 	until time.Time
 }
@@ -47,14 +47,14 @@ const (
 // NewVault makes a vault that keeps at most so many bytes in the process and waits for the store no
 // longer than within. values is nil for none; alone says that no other process has to find a value.
 func NewVault(values Values, within time.Duration, limit int, alone bool) *Vault {
-	return &Vault{values: values, within: within, alone: alone, held: NewCache[vaultName, vaulted](limit)}
+	return &Vault{values: values, timeout: within, local: alone, cache: NewCache[vaultName, vaultEntry](limit)}
 }
 
 // Holds reports whether a value of so many bytes would be found by whoever looks for it later,
 // in whichever process.
 func (v *Vault) Holds(secret string, size int) bool {
-	if v.alone {
-		return size+vaultOverhead <= v.held.max/4
+	if v.local {
+		return size+vaultOverhead <= v.cache.max/4
 	}
 	return v.values != nil && secret != "" && size+sealOverhead <= MaxValue
 }
@@ -65,8 +65,8 @@ func (v *Vault) Put(ctx context.Context, secret string, list ...Entry) {
 	var keys []string
 	for _, e := range list {
 		name := vaultNameOf(secret, e.Key)
-		v.held.Put(name, vaulted{e.Value, time.Now().Add(e.TTL)}, len(e.Value)+vaultOverhead)
-		if !v.shares(secret) || len(e.Value)+sealOverhead > MaxValue {
+		v.cache.Put(name, vaultEntry{e.Value, time.Now().Add(e.TTL)}, len(e.Value)+vaultOverhead)
+		if !v.inStore(secret) || len(e.Value)+sealOverhead > MaxValue {
 			continue
 		}
 		aead, err := Cipher([]byte(secret), vaultPurpose)
@@ -77,7 +77,7 @@ func (v *Vault) Put(ctx context.Context, secret string, list ...Entry) {
 		sealed = append(sealed, Entry{Key: name.key(), Value: aead.Seal(nil, nil, e.Value, name[:]), TTL: e.TTL})
 	}
 	if len(sealed) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, v.within)
+		ctx, cancel := context.WithTimeout(ctx, v.timeout)
 		defer cancel()
 		_ = v.values.Set(ctx, sealed...) // a store that is away has said so itself; the process remembers
 		v.values.Flush(ctx, keys...)
@@ -92,19 +92,19 @@ func (v *Vault) Get(ctx context.Context, secret string, keys ...string) [][]byte
 	var at []int
 	for i, key := range keys {
 		name := vaultNameOf(secret, key)
-		if h, ok := v.held.Get(name); ok {
+		if h, ok := v.cache.Get(name); ok {
 			if time.Now().Before(h.until) {
 				out[i] = h.value
 				continue
 			}
-			v.held.Delete(name)
+			v.cache.Delete(name)
 		}
 		names, missing, at = append(names, name), append(missing, name.key()), append(at, i)
 	}
-	if len(missing) == 0 || len(missing) > MaxKeys || !v.shares(secret) {
+	if len(missing) == 0 || len(missing) > MaxKeys || !v.inStore(secret) {
 		return out
 	}
-	ctx, cancel := context.WithTimeout(ctx, v.within)
+	ctx, cancel := context.WithTimeout(ctx, v.timeout)
 	defer cancel()
 	values, err := v.values.Get(ctx, missing...)
 	if err != nil || len(values) != len(missing) {
@@ -130,18 +130,18 @@ func (v *Vault) Delete(ctx context.Context, secret string, keys ...string) {
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		name := vaultNameOf(secret, key)
-		v.held.Delete(name)
+		v.cache.Delete(name)
 		names[i] = name.key()
 	}
-	if len(names) > 0 && v.shares(secret) {
-		ctx, cancel := context.WithTimeout(ctx, v.within)
+	if len(names) > 0 && v.inStore(secret) {
+		ctx, cancel := context.WithTimeout(ctx, v.timeout)
 		defer cancel()
 		_ = v.values.Delete(ctx, names...) // else it ends with its lifetime
 	}
 }
 
-// shares reports whether the values of a secret are in the store: what no secret protects is not.
-func (v *Vault) shares(secret string) bool { return v.values != nil && secret != "" }
+// inStore reports whether the values of a secret are in the store: what no secret protects is not.
+func (v *Vault) inStore(secret string) bool { return v.values != nil && secret != "" }
 
 func vaultNameOf(secret, key string) (name vaultName) {
 	h := sha256.New()

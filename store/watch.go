@@ -12,13 +12,13 @@ import (
 const (
 	// A primary that answers questions but fails operations is taken for away
 	// after this many failures within window.
-	strikes = 5
-	window  = 10 * time.Second
+	maxFailures   = 5
+	failureWindow = 10 * time.Second
 	// A primary that goes soon after it was back is left alone for ever longer,
 	// so that one which comes and goes neither costs time nor fills the log.
-	restless  = 30 * time.Second
-	firstHold = time.Second
-	longHold  = 30 * time.Second
+	flapWindow = 30 * time.Second
+	minHold    = time.Second
+	maxHold    = 30 * time.Second
 	// A question that finds the store busy is repeated soon, a few times.
 	busyPause = 20 * time.Millisecond
 	busyTries = 5
@@ -29,12 +29,12 @@ const (
 
 // watch is what the watcher remembers; only its goroutine touches it.
 type watch struct {
-	left, back  time.Time // when the primary was last lost and regained
-	hold        time.Duration
-	until       time.Time // no questions before
-	failures    int
-	firstStrike time.Time
-	busy        int
+	lostAt, backAt time.Time // when the primary was last lost and regained
+	hold           time.Duration
+	until          time.Time // no questions before
+	failures       int
+	firstFailure   time.Time
+	busy           int
 }
 
 // run watches the primary, and copies the journal to it, until stop.
@@ -47,14 +47,14 @@ func (s *Shared) run() {
 		case <-s.working.Done():
 			if state := s.state.Load(); state != away {
 				ctx, cancel := context.WithTimeout(context.Background(), lastFlush)
-				_, _ = s.copy(ctx, state) // what a server does not take in this time is lost
+				_, _ = s.copyJournal(ctx, state) // what a server does not take in this time is lost
 				cancel()
 			}
 			return
 		case <-s.wake:
 		case <-timer.C:
 		}
-		if next := s.look(); next > 0 {
+		if next := s.step(); next > 0 {
 			timer.Reset(next)
 		} else {
 			timer.Stop()
@@ -62,39 +62,39 @@ func (s *Shared) run() {
 	}
 }
 
-// look does what the state calls for and says when to look again; zero is when woken.
-func (s *Shared) look() time.Duration {
+// step does what the state calls for and says when to step again; zero is when woken.
+func (s *Shared) step() time.Duration {
 	w := &s.watch
 	state := s.state.Load()
 	switch state {
 	case up:
-		if s.doubt.Swap(false) {
-			if err := s.ask(); err != nil && !errors.Is(err, ErrBusy) {
-				return s.lose(err)
+		if s.pingFirst.Swap(false) {
+			if err := s.pingPrimary(); err != nil && !errors.Is(err, ErrBusy) {
+				return s.goAway(err)
 			}
 		}
 		if s.waiting.Load() > 0 {
-			if _, err := s.copy(s.working, state); errors.Is(err, ErrBusy) {
-				return s.pause()
+			if _, err := s.copyJournal(s.working, state); errors.Is(err, ErrBusy) {
+				return s.probeDelay()
 			} else if err != nil && s.working.Err() == nil {
 				s.suspect(err)
 			}
 		}
 		return 0
 	case suspect:
-		err := s.ask()
+		err := s.pingPrimary()
 		switch {
 		case errors.Is(err, ErrBusy) && w.busy < busyTries:
 			w.busy++
 			return busyPause
 		case err != nil:
-			return s.lose(err)
-		case s.strike():
-			w.hold = max(w.hold, firstHold)
-			return s.lose(fmt.Errorf("operations fail though the server answers: %w", s.lastCause()))
+			return s.goAway(err)
+		case s.failsTooOften():
+			w.hold = max(w.hold, minHold)
+			return s.goAway(fmt.Errorf("operations fail though the server answers: %w", s.lastCause()))
 		}
 		w.busy = 0
-		if _, err := s.copy(s.working, state); err != nil {
+		if _, err := s.copyJournal(s.working, state); err != nil {
 			return busyPause // the next question decides, and counts it
 		}
 		return 0
@@ -102,39 +102,39 @@ func (s *Shared) look() time.Duration {
 	if wait := time.Until(w.until); wait > 0 {
 		return wait
 	}
-	if s.ask() != nil {
-		return s.pause()
+	if s.pingPrimary() != nil {
+		return s.probeDelay()
 	}
-	n, err := s.copy(s.working, state)
+	n, err := s.copyJournal(s.working, state)
 	if err != nil {
-		return s.pause()
+		return s.probeDelay()
 	}
 	s.mu.Lock()
 	dropped := s.journal.dropped
 	s.journal.dropped = 0
 	s.mu.Unlock()
-	w.back, w.failures = time.Now(), 0
+	w.backAt, w.failures = time.Now(), 0
 	s.log.LogAttrs(context.Background(), slog.LevelInfo, "store is back, state is shared again",
-		slog.Int64("away_ms", w.back.Sub(w.left).Milliseconds()),
+		slog.Int64("away_ms", w.backAt.Sub(w.lostAt).Milliseconds()),
 		slog.Int("repeated", n), slog.Int("forgotten", dropped))
 	return 0
 }
 
-// ask asks the primary whether it works.
-func (s *Shared) ask() error {
+// pingPrimary asks the primary whether it works.
+func (s *Shared) pingPrimary() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
 	defer cancel()
 	return s.primary.Ping(ctx)
 }
 
-// strike counts a failure and tells whether they are too many.
-func (s *Shared) strike() bool {
+// failsTooOften counts a failure and tells whether they are too many.
+func (s *Shared) failsTooOften() bool {
 	w, now := &s.watch, time.Now()
-	if w.failures == 0 || now.Sub(w.firstStrike) > window {
-		w.failures, w.firstStrike = 0, now
+	if w.failures == 0 || now.Sub(w.firstFailure) > failureWindow {
+		w.failures, w.firstFailure = 0, now
 	}
 	w.failures++
-	return w.failures >= strikes
+	return w.failures >= maxFailures
 }
 
 func (s *Shared) lastCause() error {
@@ -143,35 +143,35 @@ func (s *Shared) lastCause() error {
 	return s.cause
 }
 
-// lose goes on without the primary.
-func (s *Shared) lose(err error) time.Duration {
+// goAway goes on without the primary.
+func (s *Shared) goAway(err error) time.Duration {
 	w, now := &s.watch, time.Now()
-	if !w.back.IsZero() && now.Sub(w.back) < restless {
-		w.hold = min(max(2*w.hold, firstHold), longHold)
-	} else if w.failures < strikes {
+	if !w.backAt.IsZero() && now.Sub(w.backAt) < flapWindow {
+		w.hold = min(max(2*w.hold, minHold), maxHold)
+	} else if w.failures < maxFailures {
 		w.hold = 0
 	}
-	w.left, w.until, w.busy, w.failures = now, now.Add(w.hold), 0, 0
+	w.lostAt, w.until, w.busy, w.failures = now, now.Add(w.hold), 0, 0
 	s.mu.Lock()
 	s.state.Store(away)
-	s.announce()
+	s.wakeWaiters()
 	s.mu.Unlock()
 	s.log.LogAttrs(context.Background(), slog.LevelWarn, "store is away, going on with local state",
 		slog.String("error", err.Error()))
-	return s.pause()
+	return s.probeDelay()
 }
 
-// pause is the time to the next question.
-func (s *Shared) pause() time.Duration {
+// probeDelay is the time to the next question.
+func (s *Shared) probeDelay() time.Duration {
 	return s.cfg.Probe/2 + rand.N(s.cfg.Probe/2+1)
 }
 
-// copy copies the journal to the primary and then sends operations there, unless the state has changed meanwhile: only
+// copyJournal copies the journal to the primary and then sends operations there, unless the state has changed meanwhile: only
 // an operation that fails does that.
-func (s *Shared) copy(ctx context.Context, state int32) (n int, err error) {
+func (s *Shared) copyJournal(ctx context.Context, state int32) (n int, err error) {
 	for {
 		s.mu.Lock()
-		batch := s.journal.next()
+		batch := s.journal.nextBatch()
 		if len(batch) == 0 || n >= maxCopied {
 			if len(batch) > 0 {
 				s.poke()
@@ -196,10 +196,10 @@ func (s *Shared) copy(ctx context.Context, state int32) (n int, err error) {
 			}
 		}
 		if err != nil {
-			s.failed++
+			s.failures++
 		}
 		s.waiting.Store(int32(s.journal.len()))
-		s.announce()
+		s.wakeWaiters()
 		s.mu.Unlock()
 		if err == nil {
 			err = ctx.Err()

@@ -120,7 +120,7 @@ var wireReaders = map[string]string{
 // TestNoPackageState does not understand, with the reason why they are no state.
 var variables = map[string]string{
 	"cmd/rebound.version":                "set by the linker, read only",
-	"store/redis.quiet":                  "go-redis has one logger for the process; it is silenced once",
+	"store/redis.silenceOnce":            "go-redis has one logger for the process; it is silenced once",
 	"store/storetest.ctx":                "context.Background(), for tests",
 	"recovery/session.encoding":          "an immutable base32.Encoding",
 	"proxy/upstreamtest.bombFiller":      "made once, then read only",

@@ -12,14 +12,14 @@ func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Char
 	if err := store.CheckCharges(charges...); err != nil {
 		return store.Charged{}, err
 	}
-	now, err := s.begin(ctx)
+	now, err := s.lock(ctx)
 	if err != nil {
 		return store.Charged{}, err
 	}
 	defer s.mu.Unlock()
 	done := store.Charged{Refused: -1, Used: make([]int64, len(charges)), Amounts: make([]int64, len(charges))}
 	for i, c := range charges {
-		it := s.table.make(id{account, c.Account}, now)
+		it := s.table.findOrNew(id{account, c.Account}, now)
 		used, holders := int64(0), 0
 		if c.Holder != "" {
 			used, holders = it.others(c, now)
@@ -39,7 +39,7 @@ func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Char
 		return done, nil
 	}
 	for i, c := range charges {
-		it := s.table.make(id{account, c.Account}, now)
+		it := s.table.findOrNew(id{account, c.Account}, now)
 		c.Amount = done.Amounts[i]
 		it.charge(c, now)
 		end := now.Add(2 * c.Window)
@@ -69,14 +69,14 @@ func (it *item) others(c store.Charge, now time.Time) (sum int64, holders int) {
 
 func (it *item) charge(c store.Charge, now time.Time) {
 	if it.meters == nil {
-		it.meters, it.held = map[string]store.Tally{}, map[holding]level{}
+		it.meters, it.held = map[string]store.Tally{}, map[holderKey]heldAmount{}
 	}
 	if c.Holder == "" {
 		it.meters[c.Meter] = it.meters[c.Meter].At(now, c.Window).Add(c.Amount)
 		return
 	}
-	h := holding{c.Meter, c.Holder}
+	h := holderKey{c.Meter, c.Holder}
 	if _, known := it.held[h]; known || len(it.held) < store.MaxHolders {
-		it.held[h] = level{c.Amount, now.Add(c.Window)}
+		it.held[h] = heldAmount{c.Amount, now.Add(c.Window)}
 	}
 }

@@ -29,8 +29,8 @@ func New(cfg Config) *Store {
 	return &Store{table: newTable(cfg)}
 }
 
-// begin takes the lock, unless the operation must not happen.
-func (s *Store) begin(ctx context.Context) (time.Time, error) {
+// lock takes the lock, unless the operation must not happen.
+func (s *Store) lock(ctx context.Context) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, err
 	}
@@ -47,7 +47,7 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	if err := store.CheckKeys(keys...); err != nil {
 		return nil, err
 	}
-	now, err := s.begin(ctx)
+	now, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,18 +66,18 @@ func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
 	if err := store.CheckEntries(entries...); err != nil {
 		return err
 	}
-	now, err := s.begin(ctx)
+	now, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	for _, e := range entries {
 		ttl, _ := store.Lifetime(e.TTL)
-		it := s.table.make(id{value, e.Key}, now)
+		it := s.table.findOrNew(id{value, e.Key}, now)
 		if e.Once && it.index >= 0 {
 			continue
 		}
-		it.value = keep(e.Value)
+		it.value = clone(e.Value)
 		s.table.put(it, len(it.value), now.Add(ttl), now)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	if err := store.CheckKeys(keys...); err != nil {
 		return err
 	}
-	_, err := s.begin(ctx)
+	_, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,27 +113,27 @@ func (s *Store) Push(ctx context.Context, key, slot string, v []byte, size int, 
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.begin(ctx)
+	now, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	it := s.table.make(id{ring, key}, now)
+	it := s.table.findOrNew(id{ring, key}, now)
 	found := false
 	for i := range it.ring {
 		if it.ring[i].name == slot {
-			it.ring[i].value, found = keep(v), true
+			it.ring[i].value, found = clone(v), true
 		}
 	}
 	if !found {
-		it.ring = append(it.ring, entry{slot, keep(v)})
+		it.ring = append(it.ring, entry{slot, clone(v)})
 	}
 	it.ring = it.ring[max(len(it.ring)-size, 0):]
 	used := 0
 	for i := range it.ring {
 		used += it.ring[i].size()
 	}
-	for len(it.ring) > 1 && int64(used) > s.table.share() {
+	for len(it.ring) > 1 && int64(used) > s.table.maxItemBytes() {
 		used -= it.ring[0].size()
 		it.ring = it.ring[1:]
 	}
@@ -151,12 +151,12 @@ func (s *Store) Post(ctx context.Context, board string, f store.Field, max bool)
 	if err := store.CheckField(board, f); err != nil {
 		return err
 	}
-	now, err := s.begin(ctx)
+	now, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	it := s.table.make(id{fields, board}, now)
+	it := s.table.findOrNew(id{fields, board}, now)
 	if it.fields == nil {
 		it.fields = map[string]store.Field{}
 	}
@@ -166,7 +166,7 @@ func (s *Store) Post(ctx context.Context, board string, f store.Field, max bool)
 		}
 	}
 	if old, ok := it.fields[f.Name]; !ok || !max || !old.Until.After(f.Until) {
-		f.Value, f.Until = keep(f.Value), store.End(f.Until, now)
+		f.Value, f.Until = clone(f.Value), store.End(f.Until, now)
 		it.fields[f.Name] = f
 	}
 	for len(it.fields) > store.MaxFields {
@@ -193,7 +193,7 @@ func (s *Store) Remove(ctx context.Context, board, field string) error {
 	if err := store.CheckKeys(board, field); err != nil {
 		return err
 	}
-	now, err := s.begin(ctx)
+	now, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (s *Store) Board(ctx context.Context, board string) ([]store.Field, error) 
 	if err := store.CheckKeys(board); err != nil {
 		return nil, err
 	}
-	now, err := s.begin(ctx)
+	now, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -233,16 +233,16 @@ func (s *Store) Append(ctx context.Context, name string, b []byte, size int) err
 	if err := store.CheckAppend(name, b, size); err != nil {
 		return err
 	}
-	now, err := s.begin(ctx)
+	now, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	it := s.table.make(id{log, name}, now)
-	b = keep(b)
+	it := s.table.findOrNew(id{log, name}, now)
+	b = clone(b)
 	it.log = append(it.log, b)
 	used := it.size + len(b) + overhead/2
-	for len(it.log) > size || (len(it.log) > 1 && int64(used) > s.table.share()) {
+	for len(it.log) > size || (len(it.log) > 1 && int64(used) > s.table.maxItemBytes()) {
 		used -= len(it.log[0]) + overhead/2
 		it.log[0] = nil // append moves the rest to a new array now and then
 		it.log = it.log[1:]
@@ -256,7 +256,7 @@ func (s *Store) Tail(ctx context.Context, name string, n int) ([][]byte, error) 
 	if err := store.CheckKeys(name); err != nil {
 		return nil, err
 	}
-	now, err := s.begin(ctx)
+	now, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func (s *Store) Tail(ctx context.Context, name string, n int) ([][]byte, error) 
 
 // Ping reports whether the store is open.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.begin(ctx)
+	_, err := s.lock(ctx)
 	if err == nil {
 		s.mu.Unlock()
 	}
@@ -292,6 +292,6 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// keep copies what is stored, so that a small value does not hold on to the
+// clone copies what is stored, so that a small value does not hold on to the
 // large buffer it was cut from. It never returns nil.
-func keep(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
+func clone(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }

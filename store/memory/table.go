@@ -31,11 +31,11 @@ type entry struct {
 
 func (e entry) size() int { return len(e.name) + len(e.value) + overhead/2 }
 
-// holding is a holder's part of a meter.
-type holding struct{ meter, holder string }
+// holderKey is a holder's part of a meter.
+type holderKey struct{ meter, holder string }
 
-// level is how much that is, and until when.
-type level struct {
+// heldAmount is how much that is, and until when.
+type heldAmount struct {
 	amount int64
 	until  time.Time
 }
@@ -48,7 +48,7 @@ type item struct {
 
 	value  []byte
 	meters map[string]store.Tally
-	held   map[holding]level
+	held   map[holderKey]heldAmount
 	ring   []entry
 	fields map[string]store.Field
 	log    [][]byte
@@ -69,16 +69,16 @@ const (
 type table struct {
 	cfg            Config
 	items          map[id]*item
-	ends           ends
+	ends           expiryHeap
 	newest, oldest *item
 	bytes          int64
 }
 
 func newTable(cfg Config) table { return table{cfg: cfg, items: map[id]*item{}} }
 
-// share is how large a single ring or log may grow, in bytes: it must not push
+// maxItemBytes is how large a single ring or log may grow, in bytes: it must not push
 // everything else out.
-func (t *table) share() int64 { return t.cfg.MaxBytes / 4 }
+func (t *table) maxItemBytes() int64 { return t.cfg.MaxBytes / 4 }
 
 // find returns the living item, marked as used, or nil.
 func (t *table) find(k id, now time.Time) *item {
@@ -95,8 +95,8 @@ func (t *table) find(k id, now time.Time) *item {
 	return it
 }
 
-// make returns the living item or a new one, which put adds.
-func (t *table) make(k id, now time.Time) *item {
+// findOrNew returns the living item or a new one, which put adds.
+func (t *table) findOrNew(k id, now time.Time) *item {
 	if it := t.find(k, now); it != nil {
 		return it
 	}
@@ -164,25 +164,25 @@ func (t *table) unlink(it *item) {
 	it.newer, it.older = nil, nil
 }
 
-// ends is a heap of items, the one that ends first on top.
-type ends []*item
+// expiryHeap is a heap of items, the one that ends first on top.
+type expiryHeap []*item
 
-func (e ends) Len() int           { return len(e) }
-func (e ends) Less(i, j int) bool { return e[i].expires.Before(e[j].expires) }
-func (e ends) Swap(i, j int) {
+func (e expiryHeap) Len() int           { return len(e) }
+func (e expiryHeap) Less(i, j int) bool { return e[i].expires.Before(e[j].expires) }
+func (e expiryHeap) Swap(i, j int) {
 	e[i], e[j] = e[j], e[i]
 	e[i].index, e[j].index = i, j
 }
 
 // Push is heap.Interface's.
-func (e *ends) Push(x any) {
+func (e *expiryHeap) Push(x any) {
 	it := x.(*item)
 	it.index = len(*e)
 	*e = append(*e, it)
 }
 
 // Pop is heap.Interface's.
-func (e *ends) Pop() any {
+func (e *expiryHeap) Pop() any {
 	old := *e
 	it := old[len(old)-1]
 	old[len(old)-1] = nil

@@ -28,15 +28,15 @@ func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Char
 		}
 		args = append(args, field, c.Holder, c.Amount, max(c.Limit, 0), c.Window.Microseconds(), calendar, c.Least)
 	}
-	out, err := s.run(ctx, chargeScript, keys, args...)
+	out, err := s.runWrite(ctx, chargeScript, keys, args...)
 	if err != nil {
 		return store.Charged{}, err
 	}
-	return charged(charges, texts(out), now)
+	return parseCharged(charges, byteStrings(out), now)
 }
 
-// charged reads what the script answered.
-func charged(charges []store.Charge, answer [][]byte, now time.Time) (store.Charged, error) {
+// parseCharged reads what the script answered.
+func parseCharged(charges []store.Charge, answer [][]byte, now time.Time) (store.Charged, error) {
 	n := make([]int64, len(answer))
 	for i, text := range answer {
 		var err error

@@ -27,19 +27,19 @@ const (
 	redirects = 3
 )
 
-// quiet silences go-redis, which writes a line to standard error for every
+// silenceOnce silences go-redis, which writes a line to standard error for every
 // failed dial: a storm while a server is away. The logger is the library's only
 // one and global to the process; everything it says is in the errors too.
-var quiet sync.Once
+var silenceOnce sync.Once
 
-type silence struct{}
+type noLogger struct{}
 
 // Printf drops the line.
-func (silence) Printf(context.Context, string, ...any) {}
+func (noLogger) Printf(context.Context, string, ...any) {}
 
 // connect builds the client. It does not touch the network.
 func connect(cfg Config) (goredis.UniversalClient, error) {
-	quiet.Do(func() { goredis.SetLogger(silence{}) })
+	silenceOnce.Do(func() { goredis.SetLogger(noLogger{}) })
 	o := &goredis.Options{Username: cfg.Username, Password: cfg.Password, DB: cfg.Database}
 	secure := cfg.TLS
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName}
@@ -155,16 +155,16 @@ func dialer(conf *tls.Config) func(context.Context, string, string) (net.Conn, e
 			raw.Close()
 			return nil, fmt.Errorf("tls: %w", err)
 		}
-		return abrupt{conn, raw}, nil
+		return abruptConn{conn, raw}, nil
 	}
 }
 
-// abrupt closes without a farewell: tls.Conn waits up to five seconds to
+// abruptConn closes without a farewell: tls.Conn waits up to five seconds to
 // write one to a server that no longer reads.
-type abrupt struct {
+type abruptConn struct {
 	*tls.Conn
 	raw net.Conn
 }
 
 // Close closes the connection below TLS.
-func (a abrupt) Close() error { return a.raw.Close() }
+func (a abruptConn) Close() error { return a.raw.Close() }

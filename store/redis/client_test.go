@@ -37,7 +37,7 @@ func TestAbruptClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	if err := (abrupt{client, near}).Close(); err != nil {
+	if err := (abruptConn{client, near}).Close(); err != nil {
 		t.Error(err)
 	}
 	if d := time.Since(start); d > 4*time.Second { // crypto/tls grants five for its farewell

@@ -82,7 +82,7 @@ func (c Config) GoString() string { return c.String() }
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
 	var errs []error
-	wrong := func(bad bool, format string, args ...any) {
+	check := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
@@ -93,36 +93,36 @@ func (c Config) Validate() error {
 			if err != nil {
 				errs = append(errs, fmt.Errorf("url: %w", err))
 			}
-			wrong(err == nil && c.Cluster && opt.DB != 0, "url: a Cluster has only database 0")
+			check(err == nil && c.Cluster && opt.DB != 0, "url: a Cluster has only database 0")
 		}
 		hasURL := c.URL != "" || c.URLEnv != ""
-		wrong(hasURL && len(c.Addresses) > 0, "addresses: are given beside url: remove one of them")
-		wrong(hasURL && c.MasterName != "", "master_name: needs addresses of Sentinels in place of url")
-		wrong(hasURL && c.TLS, "tls: is for addresses; write the URL as rediss://")
-		wrong(hasURL && c.Database != 0, "database: is for addresses; write it at the end of the URL, as in redis://host:6379/1")
-		wrong(!hasURL && c.MasterName == "" && !c.Cluster,
+		check(hasURL && len(c.Addresses) > 0, "addresses: are given beside url: remove one of them")
+		check(hasURL && c.MasterName != "", "master_name: needs addresses of Sentinels in place of url")
+		check(hasURL && c.TLS, "tls: is for addresses; write the URL as rediss://")
+		check(hasURL && c.Database != 0, "database: is for addresses; write it at the end of the URL, as in redis://host:6379/1")
+		check(!hasURL && c.MasterName == "" && !c.Cluster,
 			"addresses: need master_name (Sentinel) or cluster: true; for a single server, use url")
 	}
 	for i, a := range c.Addresses {
 		_, port, err := net.SplitHostPort(a)
-		wrong(err != nil || port == "", "addresses[%d]: %q is not host:port", i, a)
+		check(err != nil || port == "", "addresses[%d]: %q is not host:port", i, a)
 	}
-	wrong(c.Cluster && c.MasterName != "", "cluster: cannot be combined with master_name")
-	wrong(c.Database < 0 || (c.Cluster && c.Database != 0), "database: must not be negative, and a Cluster has only 0")
-	wrong(c.PasswordEnv != "" && c.PasswordFile != "", "password_env: is given beside password_file: remove one of them")
-	wrong(c.SentinelPasswordEnv != "" && c.SentinelPasswordFile != "",
+	check(c.Cluster && c.MasterName != "", "cluster: cannot be combined with master_name")
+	check(c.Database < 0 || (c.Cluster && c.Database != 0), "database: must not be negative, and a Cluster has only 0")
+	check(c.PasswordEnv != "" && c.PasswordFile != "", "password_env: is given beside password_file: remove one of them")
+	check(c.SentinelPasswordEnv != "" && c.SentinelPasswordFile != "",
 		"sentinel_password_env: is given beside sentinel_password_file: remove one of them")
-	wrong((c.ClientCert == "") != (c.ClientKey == ""), "client_cert: needs client_key, and the other way round")
+	check((c.ClientCert == "") != (c.ClientKey == ""), "client_cert: needs client_key, and the other way round")
 	for _, f := range [...][2]string{{"ca_file", c.CAFile}, {"client_cert", c.ClientCert}, {"client_key", c.ClientKey}} {
 		if f[1] != "" {
 			_, err := os.Stat(f[1])
-			wrong(err != nil, "%s: %v", f[0], err)
+			check(err != nil, "%s: %v", f[0], err)
 		}
 	}
-	wrong(c.Prefix == "" || len(c.Prefix) > 64 || strings.ContainsFunc(c.Prefix, unprintable),
+	check(c.Prefix == "" || len(c.Prefix) > 64 || strings.ContainsFunc(c.Prefix, unprintable),
 		"prefix: must have 1 to 64 printable characters")
-	wrong(c.Timeout < 5*time.Millisecond || c.Timeout > 5*time.Second, "timeout: must be between 5ms and 5s")
-	wrong(c.PoolSize < 2 || c.PoolSize > 4096, "pool_size: must be between 2 and 4096")
+	check(c.Timeout < 5*time.Millisecond || c.Timeout > 5*time.Second, "timeout: must be between 5ms and 5s")
+	check(c.PoolSize < 2 || c.PoolSize > 4096, "pool_size: must be between 2 and 4096")
 	return errors.Join(errs...)
 }
 

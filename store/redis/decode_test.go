@@ -17,23 +17,23 @@ func FuzzDecode(f *testing.F) {
 	}
 	now := time.Now()
 	f.Fuzz(func(t *testing.T, name string, b []byte) {
-		if v, ok := slotValue(b); ok && (len(v) > store.MaxValue || !bytes.HasSuffix(b, v)) {
+		if v, ok := parseSlot(b); ok && (len(v) > store.MaxValue || !bytes.HasSuffix(b, v)) {
 			t.Errorf("slot %q", v)
 		}
-		if v := unmark(string(b)); len(v) > store.MaxValue {
+		if v := parseValue(string(b)); len(v) > store.MaxValue {
 			t.Errorf("value of %d bytes", len(v))
 		}
-		if field, ok := fieldOf([]byte(name), b, now); ok && store.CheckField("b", field) != nil {
+		if field, ok := parseField([]byte(name), b, now); ok && store.CheckField("b", field) != nil {
 			t.Errorf("field %v", field)
 		}
 		if store.CheckPush("k", name, b, 1) == nil {
-			if v, ok := slotValue(fmt.Appendf(nil, "%d:%s%s", len(name), name, b)); !ok || !bytes.Equal(v, b) {
+			if v, ok := parseSlot(fmt.Appendf(nil, "%d:%s%s", len(name), name, b)); !ok || !bytes.Equal(v, b) {
 				t.Errorf("a slot comes back as %q, %v", v, ok)
 			}
 		}
 		want := store.Field{Name: name, Value: b, Until: now.Add(time.Hour)}
 		if store.CheckField("b", want) == nil {
-			got, ok := fieldOf([]byte(name), fmt.Appendf(nil, "%d:%s", micros(want.Until), b), now)
+			got, ok := parseField([]byte(name), fmt.Appendf(nil, "%d:%s", micros(want.Until), b), now)
 			if !ok || got.Name != name || !bytes.Equal(got.Value, b) {
 				t.Errorf("a field comes back as %v, %v", got, ok)
 			}
@@ -48,7 +48,7 @@ func FuzzCharged(f *testing.F) {
 	charges := []store.Charge{{Account: "a", Meter: "m", Amount: 1, Limit: 3, Window: time.Minute},
 		{Account: "a", Meter: "n", Holder: "h", Amount: 1, Limit: 3, Window: time.Minute}}
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		done, err := charged(charges, bytes.Fields(answer), time.Now())
+		done, err := parseCharged(charges, bytes.Fields(answer), time.Now())
 		if err == nil && (len(done.Used) != 2 || done.Refused < -1 || done.Refused > 1 || done.Wait < 0) {
 			t.Errorf("%q is read as %+v", answer, done)
 		}

@@ -17,7 +17,7 @@ type Server struct {
 // Server asks the server, or one of several, about itself, for operators. An error is what
 // Ping returns; what an access list forbids is only missing.
 func (s *Store) Server(ctx context.Context) (Server, error) {
-	ctx, cancel := s.bound(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	var out Server
 	at, err := s.client.Time(ctx).Result()
@@ -42,5 +42,5 @@ func (s *Store) Server(ctx context.Context) (Server, error) {
 			out.Limited = value != "0"
 		}
 	}
-	return out, s.fail(infoErr)
+	return out, s.wrap(infoErr)
 }

@@ -26,9 +26,9 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 const (
-	// mark begins every value: GETRANGE answers the same for an empty value and
-	// for none, and what lacks the mark is another's.
-	mark = "="
+	// valueMark begins every value: GETRANGE answers the same for an empty value and
+	// for none, and what lacks it is another's.
+	valueMark = "="
 	// grace keeps ended fields a little, so that a replica with a fast clock
 	// does not remove what others still honour.
 	grace = time.Minute
@@ -60,16 +60,16 @@ func Open(cfg Config) (*Store, error) {
 	return &Store{client: client, prefix: cfg.Prefix, timeout: cfg.Timeout}, nil
 }
 
-// bound is the operation's own time, within the caller's.
-func (s *Store) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout is the operation's own time, within the caller's.
+func (s *Store) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= s.timeout {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, s.timeout)
 }
 
-// fail says what an error of go-redis or of the server means.
-func (s *Store) fail(err error) error {
+// wrap says what an error of go-redis or of the server means.
+func (s *Store) wrap(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -81,38 +81,38 @@ func (s *Store) fail(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// foreign tells whether a key has a type that is not ours.
+// isWrongType tells whether a key has a type that is not ours.
 // Servers before version 7 wrap the message of a script's error.
-func foreign(err error) bool {
+func isWrongType(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "WRONGTYPE")
 }
 
-// read runs a script that changes nothing. A key of a wrong type has nothing.
-func (s *Store) read(ctx context.Context, script *goredis.Script, key string, args ...any) ([][]byte, error) {
-	ctx, cancel := s.bound(ctx)
+// runRead runs a script that changes nothing. A key of a wrong type has nothing.
+func (s *Store) runRead(ctx context.Context, script *goredis.Script, key string, args ...any) ([][]byte, error) {
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	out, err := script.Run(ctx, s.client, []string{key}, args...).Result()
-	if foreign(err) {
+	if isWrongType(err) {
 		return nil, nil
 	}
-	return texts(out), s.fail(err)
+	return byteStrings(out), s.wrap(err)
 }
 
-// run runs a script that writes its keys. What has a wrong type there is removed first.
-func (s *Store) run(ctx context.Context, script *goredis.Script, keys []string, args ...any) (any, error) {
-	ctx, cancel := s.bound(ctx)
+// runWrite runs a script that writes its keys. What has a wrong type there is removed first.
+func (s *Store) runWrite(ctx context.Context, script *goredis.Script, keys []string, args ...any) (any, error) {
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	out, err := script.Run(ctx, s.client, keys, args...).Result()
-	if foreign(err) {
+	if isWrongType(err) {
 		if err = s.client.Unlink(ctx, keys...).Err(); err == nil {
 			out, err = script.Run(ctx, s.client, keys, args...).Result()
 		}
 	}
-	return out, s.fail(err)
+	return out, s.wrap(err)
 }
 
-// texts reads a script's list of strings; other elements are skipped.
-func texts(v any) [][]byte {
+// byteStrings reads a script's list of strings; other elements are skipped.
+func byteStrings(v any) [][]byte {
 	list, _ := v.([]any)
 	out := make([][]byte, 0, len(list))
 	for _, e := range list {
@@ -131,18 +131,18 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := s.bound(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	out := make([][]byte, len(keys))
 	// One byte more than the largest value shows that a value is too large,
 	// without having to read it.
-	const last = int64(len(mark) + store.MaxValue)
+	const last = int64(len(valueMark) + store.MaxValue)
 	if len(keys) == 1 {
 		got, err := s.client.GetRange(ctx, s.prefix+"v:"+keys[0], 0, last).Result()
-		if err != nil && !foreign(err) {
-			return nil, s.fail(err)
+		if err != nil && !isWrongType(err) {
+			return nil, s.wrap(err)
 		}
-		out[0] = unmark(got)
+		out[0] = parseValue(got)
 		return out, nil
 	}
 	cmds := make([]*goredis.StringCmd, len(keys))
@@ -152,22 +152,22 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 		}
 		return nil
 	})
-	if err != nil && !foreign(err) {
-		return nil, s.fail(err)
+	if err != nil && !isWrongType(err) {
+		return nil, s.wrap(err)
 	}
 	for i, c := range cmds {
 		got, err := c.Result()
-		if err != nil && !foreign(err) {
-			return nil, s.fail(err)
+		if err != nil && !isWrongType(err) {
+			return nil, s.wrap(err)
 		}
-		out[i] = unmark(got)
+		out[i] = parseValue(got)
 	}
 	return out, nil
 }
 
-// unmark returns the value, or nil for none, another's and one that is too large.
-func unmark(got string) []byte {
-	v, ok := strings.CutPrefix(got, mark)
+// parseValue returns the value, or nil for none, another's and one that is too large.
+func parseValue(got string) []byte {
+	v, ok := strings.CutPrefix(got, valueMark)
 	if !ok || len(v) > store.MaxValue {
 		return nil
 	}
@@ -182,12 +182,12 @@ func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	ctx, cancel := s.bound(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	_, err := s.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for _, e := range entries {
 			ttl, _ := store.Lifetime(e.TTL)
-			key, value := s.prefix+"v:"+e.Key, append([]byte(mark), e.Value...)
+			key, value := s.prefix+"v:"+e.Key, append([]byte(valueMark), e.Value...)
 			if e.Once {
 				p.SetNX(ctx, key, value, wholeMillis(ttl))
 			} else {
@@ -196,7 +196,7 @@ func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
 		}
 		return nil
 	})
-	return s.fail(err)
+	return s.wrap(err)
 }
 
 // Flush has nothing to wait for.
@@ -217,7 +217,7 @@ func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	ctx, cancel := s.bound(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	_, err := s.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for _, k := range keys {
@@ -227,7 +227,7 @@ func (s *Store) Delete(ctx context.Context, keys ...string) error {
 		}
 		return nil
 	})
-	return s.fail(err)
+	return s.wrap(err)
 }
 
 // Push puts value into a ring and returns the ring.
@@ -239,23 +239,23 @@ func (s *Store) Push(ctx context.Context, key, slot string, value []byte, size i
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.run(ctx, pushScript, []string{s.prefix + "r:" + key},
+	out, err := s.runWrite(ctx, pushScript, []string{s.prefix + "r:" + key},
 		strconv.Itoa(len(slot))+":"+slot, value, size, millis(ttl), store.MaxValue+store.MaxKey+8)
 	if err != nil {
 		return nil, err
 	}
-	elements := texts(out)
+	elements := byteStrings(out)
 	ring := make([][]byte, 0, len(elements))
 	for _, e := range elements {
-		if v, ok := slotValue(e); ok {
+		if v, ok := parseSlot(e); ok {
 			ring = append(ring, v)
 		}
 	}
 	return ring, nil
 }
 
-// slotValue cuts "LEN:SLOT" off an element of a ring.
-func slotValue(e []byte) ([]byte, bool) {
+// parseSlot cuts "LEN:SLOT" off an element of a ring.
+func parseSlot(e []byte) ([]byte, bool) {
 	at := slices.Index(e[:min(len(e), 8)], ':')
 	if at < 0 {
 		return nil, false
@@ -278,7 +278,7 @@ func (s *Store) Post(ctx context.Context, board string, f store.Field, max bool)
 	if max {
 		flag = "1"
 	}
-	_, err := s.run(ctx, postScript, []string{s.prefix + "b:" + board},
+	_, err := s.runWrite(ctx, postScript, []string{s.prefix + "b:" + board},
 		f.Name, micros(store.End(f.Until, now)), f.Value, flag, micros(now),
 		grace.Microseconds(), store.MaxTTL.Microseconds(), store.MaxFields)
 	return err
@@ -292,13 +292,13 @@ func (s *Store) Remove(ctx context.Context, board, field string) error {
 	if err := store.CheckKeys(board, field); err != nil {
 		return err
 	}
-	ctx, cancel := s.bound(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	err := s.client.HDel(ctx, s.prefix+"b:"+board, field).Err()
-	if foreign(err) {
+	if isWrongType(err) {
 		return nil
 	}
-	return s.fail(err)
+	return s.wrap(err)
 }
 
 // Board returns the living fields of a board.
@@ -306,14 +306,14 @@ func (s *Store) Board(ctx context.Context, board string) ([]store.Field, error) 
 	if err := store.CheckKeys(board); err != nil {
 		return nil, err
 	}
-	flat, err := s.read(ctx, boardScript, s.prefix+"b:"+board, store.MaxFields, store.MaxKey, store.MaxField+24)
+	flat, err := s.runRead(ctx, boardScript, s.prefix+"b:"+board, store.MaxFields, store.MaxKey, store.MaxField+24)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	fields := make([]store.Field, 0, len(flat)/2)
 	for i := 0; i+1 < len(flat); i += 2 {
-		f, ok := fieldOf(flat[i], flat[i+1], now)
+		f, ok := parseField(flat[i], flat[i+1], now)
 		if ok && f.Alive(now) {
 			fields = append(fields, f)
 		}
@@ -321,8 +321,8 @@ func (s *Store) Board(ctx context.Context, board string) ([]store.Field, error) 
 	return fields, nil
 }
 
-// fieldOf reads "UNTIL:" and a value.
-func fieldOf(name, v []byte, now time.Time) (store.Field, bool) {
+// parseField reads "UNTIL:" and a value.
+func parseField(name, v []byte, now time.Time) (store.Field, bool) {
 	at := slices.Index(v[:min(len(v), 24)], ':')
 	if at < 0 {
 		return store.Field{}, false
@@ -340,7 +340,7 @@ func (s *Store) Append(ctx context.Context, log string, entry []byte, size int) 
 	if err := store.CheckAppend(log, entry, size); err != nil {
 		return err
 	}
-	_, err := s.run(ctx, appendScript, []string{s.prefix + "l:" + log}, entry, size, millis(store.LogTTL))
+	_, err := s.runWrite(ctx, appendScript, []string{s.prefix + "l:" + log}, entry, size, millis(store.LogTTL))
 	return err
 }
 
@@ -352,7 +352,7 @@ func (s *Store) Tail(ctx context.Context, log string, n int) ([][]byte, error) {
 	if n <= 0 {
 		return nil, nil
 	}
-	entries, err := s.read(ctx, tailScript, s.prefix+"l:"+log, min(n, store.MaxLog), store.MaxEntry, store.MaxTail)
+	entries, err := s.runRead(ctx, tailScript, s.prefix+"l:"+log, min(n, store.MaxLog), store.MaxEntry, store.MaxTail)
 	if err != nil {
 		return nil, err
 	}
@@ -364,15 +364,15 @@ func (s *Store) Tail(ctx context.Context, log string, n int) ([][]byte, error) {
 // full memory answer PING as if nothing were wrong. In a Cluster every master
 // must answer.
 func (s *Store) Ping(ctx context.Context) error {
-	ctx, cancel := s.bound(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
 		err := cluster.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return c.Ping(ctx).Err() })
 		if err != nil {
-			return s.fail(err)
+			return s.wrap(err)
 		}
 	}
-	return s.fail(s.client.Set(ctx, s.prefix+"ping", "1", time.Second).Err())
+	return s.wrap(s.client.Set(ctx, s.prefix+"ping", "1", time.Second).Err())
 }
 
 // Close closes the connections.

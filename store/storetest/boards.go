@@ -69,7 +69,7 @@ func boardMax(t *testing.T, s store.Store) {
 
 func boardMaxConcurrent(t *testing.T, s store.Store) {
 	now := time.Now()
-	together(t, 8, func(n int) error {
+	concurrently(t, 8, func(n int) error {
 		for i := range 20 {
 			f := store.Field{Name: "x", Value: fmt.Append(nil, i), Until: now.Add(time.Duration(10+i*8+n) * time.Minute)}
 			if err := s.Post(ctx, "b", f, true); err != nil {
@@ -112,7 +112,7 @@ func boardsExpire(t *testing.T, s store.Store) {
 
 func boardsBounded(t *testing.T, s store.Store) {
 	now := time.Now()
-	together(t, 4, func(n int) error {
+	concurrently(t, 4, func(n int) error {
 		for i := range store.MaxFields/4 + 5 {
 			f := store.Field{Name: fmt.Sprintf("%d-%d", n, i), Until: now.Add(time.Hour + time.Duration(i)*time.Second)}
 			if err := s.Post(ctx, "b", f, true); err != nil {
@@ -194,7 +194,7 @@ func logsBounded(t *testing.T, s store.Store) {
 }
 
 func logsConcurrent(t *testing.T, s store.Store) {
-	together(t, 8, func(n int) error {
+	concurrently(t, 8, func(n int) error {
 		for i := range 25 {
 			if err := s.Append(ctx, "log", fmt.Append(nil, n, i), 150); err != nil {
 				return err

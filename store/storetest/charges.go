@@ -222,7 +222,7 @@ func holdersEnd(t *testing.T, s store.Store) {
 
 func chargesConcurrent(t *testing.T, s store.Store) {
 	passed := make([]int, 8)
-	together(t, len(passed), func(i int) error {
+	concurrently(t, len(passed), func(i int) error {
 		for range 40 {
 			done, err := s.Charge(context.Background(),
 				store.Charge{Account: "a", Meter: "m", Amount: 1, Limit: 100, Window: far, Calendar: true},

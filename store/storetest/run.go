@@ -75,8 +75,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// together runs a function in several goroutines and reports their errors.
-func together(t *testing.T, n int, fn func(n int) error) {
+// concurrently runs a function in several goroutines and reports their errors.
+func concurrently(t *testing.T, n int, fn func(n int) error) {
 	t.Helper()
 	var wg sync.WaitGroup
 	errs := make([]error, n)

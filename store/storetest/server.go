@@ -119,7 +119,7 @@ func (s *Server) Restart() {
 	}
 	args = append(args, "--bind", "127.0.0.1", "--dir", s.dir, "--logfile", log, "--daemonize", "no")
 	cmd := exec.Command("redis-server", args...)
-	tie(cmd)
+	killWithTest(cmd)
 	if err := cmd.Start(); err != nil {
 		s.t.Fatalf("starting redis-server: %v", err)
 	}

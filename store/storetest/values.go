@@ -232,7 +232,7 @@ func ringsExpire(t *testing.T, s store.Store) {
 }
 
 func ringsConcurrent(t *testing.T, s store.Store) {
-	together(t, 8, func(n int) error {
+	concurrently(t, 8, func(n int) error {
 		for i := range 10 {
 			got, err := s.Push(ctx, "ring", fmt.Sprintf("%d-%d", n, i), []byte("x"), 40, time.Hour)
 			if err != nil || len(got) > 40 {

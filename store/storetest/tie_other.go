@@ -1,7 +1,0 @@
-//go:build unix && !linux
-
-package storetest
-
-import "os/exec"
-
-func tie(*exec.Cmd) {} // only Linux offers it: elsewhere a server outlives a test that is killed
