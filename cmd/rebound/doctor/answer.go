@@ -14,35 +14,35 @@ import (
 )
 
 const (
-	// maxAnswer limits what is read of one answer, in bytes. Lists of models are the largest.
+	// maxAnswer is the limit of one answer in bytes. Lists of models are the largest.
 	maxAnswer = 8 << 20
-	// enough is after how many pieces of text an answer that may be endless is left.
-	enough = 40
+	// maxPieces is the number of text deltas after which read leaves an answer that may be endless.
+	maxPieces = 40
 )
 
-// call is a tool call that a model made.
-type call struct{ id, name, args string }
+// toolCall is a tool call in an answer.
+type toolCall struct{ id, name, args string }
 
-// answer is what came of a request.
+// answer is the outcome of a request.
 type answer struct {
 	status int
 	header http.Header
-	body   []byte        // where it is no stream
-	skew   time.Duration // of the server's clock against this one, if dated
+	body   []byte        // nil for a stream
+	skew   time.Duration // how far the server's clock is ahead; only if dated
 	dated  bool
 
 	text, finish   string
 	opening        string // the first piece of a streamed text
 	reasoned       bool
-	calls          []call
-	merged         bool          // several calls have one index
-	prompt, output int           // tokens, as reported
-	pieces         int           // of text, in a stream
-	first, took    time.Duration // to the first piece, and to the end
-	ended          bool          // the stream came to its end
+	calls          []toolCall
+	merged         bool          // several calls share an index
+	prompt, output int           // tokens, as the server reports
+	pieces         int           // number of text deltas in a stream
+	first, took    time.Duration // until the first text, and until the end
+	ended          bool          // the stream is complete
 
-	failure *recovery.Diagnosis // nil where it answered
-	spent   bool                // not sent: the requests are spent
+	failure *recovery.Diagnosis // nil for a complete answer
+	skipped bool                // not sent, because the target got its maximum of requests
 }
 
 // class is the class of the failure, "" without one.
@@ -53,7 +53,7 @@ func (a *answer) class() recovery.Class {
 	return a.failure.Spec.Class
 }
 
-// read reads a stream up to its end, to a limit of bytes, or to enough pieces.
+// read reads a stream to its end, or to limit text deltas if limit is not 0. An error event is returned in failed.
 func (a *answer) read(body io.Reader, messages bool, started time.Time, limit int) (failed []byte, err error) {
 	lines := bufio.NewScanner(io.LimitReader(body, maxAnswer))
 	lines.Buffer(nil, maxAnswer)
@@ -91,7 +91,7 @@ func (a *answer) read(body io.Reader, messages bool, started time.Time, limit in
 	return nil, lines.Err()
 }
 
-// completion reads a chat completion, or a chunk of one.
+// completion adds a chat completion, or a chunk of one.
 func (a *answer) completion(e gjson.Result) {
 	choice := e.Get("choices.0")
 	said := choice.Get("delta")
@@ -104,7 +104,7 @@ func (a *answer) completion(e gjson.Result) {
 		id := c.Get("id").Str
 		if last := len(a.calls) - 1; last < 0 || id != "" && id != a.calls[last].id {
 			a.merged = a.merged || last >= 0 && c.Get("index").Exists() && c.Get("index").Int() == int64(last)
-			a.calls = append(a.calls, call{id: id})
+			a.calls = append(a.calls, toolCall{id: id})
 		}
 		at := &a.calls[len(a.calls)-1]
 		if name := c.Get("function.name").Str; at.name == "" {
@@ -121,7 +121,7 @@ func (a *answer) completion(e gjson.Result) {
 	}
 }
 
-// message reads a message of the Messages API, or an event of one.
+// message adds a message of the Messages API, or a stream event.
 func (a *answer) message(e gjson.Result) {
 	usage := func(u gjson.Result) {
 		if n := u.Get("input_tokens").Int() + u.Get("cache_read_input_tokens").Int() + u.Get("cache_creation_input_tokens").Int(); n > 0 {
@@ -138,7 +138,7 @@ func (a *answer) message(e gjson.Result) {
 		case "thinking", "redacted_thinking":
 			a.reasoned = true
 		case "tool_use":
-			a.calls = append(a.calls, call{id: b.Get("id").Str, name: b.Get("name").Str})
+			a.calls = append(a.calls, toolCall{id: b.Get("id").Str, name: b.Get("name").Str})
 			if in := b.Get("input"); in.IsObject() && in.Raw != "{}" {
 				a.calls[len(a.calls)-1].args = in.Raw
 			}
@@ -169,6 +169,6 @@ func (a *answer) message(e gjson.Result) {
 }
 
 // usable reports whether a call has a name and arguments with a city.
-func (c call) usable() bool {
+func (c toolCall) usable() bool {
 	return c.name == toolName && gjson.Valid(c.args) && strings.TrimSpace(gjson.Get(c.args, "city").Str) != ""
 }

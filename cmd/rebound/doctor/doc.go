@@ -1,19 +1,19 @@
-// Package doctor is "rebound doctor": it asks the configured targets a few small
-// questions and says what the gateway will recover with them, how, and what not.
+// Package doctor implements "rebound doctor": it tests the configured targets with a few
+// small requests and reports which failures the gateway can recover there, and how.
 //
-// A target is sent at most ten requests of some 200 tokens, with the gateway's own
-// addresses, headers and credentials, and straight, without the gateway in between:
-// what is refused or broken is seen as it comes. How a refusal is read and mended, and
-// how a cut answer is continued, is the gateway's own code.
+// Each target gets at most ten requests of about 200 tokens, with the gateway's own
+// addresses, headers and credentials, but directly, so that refusals and faults show
+// unchanged. The gateway's own code classifies refusals, edits refused requests and
+// continues cut answers.
 //
-//	doctor.go     which targets, and what concerns the gateway itself
-//	probe.go      one target: requests, refusals and their edits
-//	answer.go     what comes back
-//	questions.go  the questions, in order
-//	window.go     the larger ones, which are announced first
-//	recovery.go   what is recovered, and the configuration that fits
-//	report.go     what the user reads
+//	doctor.go     choosing the targets, and checks of the gateway itself
+//	probe.go      one target: requests, refusals and edits
+//	answer.go     parsing answers
+//	questions.go  the tests, in order
+//	window.go     the long prompts of --window
+//	recovery.go   what is recovered, and the suggested configuration
+//	report.go     the report for the user
 //
-// It is not a benchmark, and it does not judge models: a model that answers a question
-// badly is noted where that matters for agents, no more.
+// It is not a benchmark and does not judge models: it notes a bad answer only if that
+// matters for agents.
 package doctor

@@ -22,20 +22,20 @@ import (
 	"github.com/rebound-llm/rebound/store/redis"
 )
 
-// Options are what a run needs.
+// Options configure a run.
 type Options struct {
 	Config *configs.Config
-	// Model is the one to ask for, as clients name it. Empty: the configured ones, and
-	// for upstreams that no model names the first that they list. Disabled upstreams are left out.
+	// Model is the model to test, as clients name it. If empty, Run tests all configured models,
+	// and for upstreams without one the first that they list. It leaves out disabled upstreams.
 	Model string
-	// Env has the credentials of a client (OPENAI_API_KEY, ANTHROPIC_API_KEY), for upstreams
-	// that pass them on.
+	// Env holds a client's credentials (OPENAI_API_KEY, ANTHROPIC_API_KEY) for upstreams that
+	// receive those of clients.
 	Env configs.Env
-	// Timeout bounds one request; zero is a minute.
+	// Timeout is the limit of one request; zero is a minute.
 	Timeout time.Duration
-	// Progress is told the name of each target before it is asked; nil is nobody.
+	// Progress is called with the name of each target before its test; it may be nil.
 	Progress func(target string)
-	// Window sends long prompts, too, where Ask answers their price with true.
+	// Window also sends long prompts, if Ask accepts their cost. A nil Ask declines.
 	Window bool
 	Ask    func(question string) bool
 }
@@ -44,12 +44,11 @@ type Options struct {
 type run struct {
 	Options
 	table *classify.Table
-	nonce string // ends the name under which requests are sent
+	nonce string // at the end of the User-Agent of each request
 }
 
-// Run looks at the targets, one after the other, and at what concerns the gateway itself.
-// What is wrong is in the report; there is no other error. It takes as long as the targets
-// do, and ends soon after ctx.
+// Run tests the targets one after another, then the configuration and Redis. All problems are
+// in the report. It ends soon after ctx is done.
 func Run(ctx context.Context, o Options) *Report {
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	if o.Ask == nil {
@@ -80,18 +79,18 @@ func Run(ctx context.Context, o Options) *Report {
 		r.Gateway = append(r.Gateway, Finding{Note, "configuration", w})
 	}
 	r.Gateway = append(r.Gateway, v.redis(ctx)...)
-	r.Config = fittingConfig(o.Config, probes)
+	r.Config = suggestedConfig(o.Config, probes)
 	return r
 }
 
-// choice is a target to look at.
+// choice is a target to test.
 type choice struct {
 	route.Target
-	name string // of the model, as clients call it; "" if no model is configured for it
-	key  string // label
+	name string // of the model in the configuration, "" if the configuration has none
+	key  string // label of the key
 }
 
-// choose picks the targets: those of the models, else of the upstreams, once for each key.
+// choose picks the targets of the configured models and the upstreams without one, once for each key.
 func (v *run) choose() (list []choice) {
 	c := v.Config
 	add := func(name string, t route.Target) {
@@ -131,7 +130,7 @@ func (v *run) choose() (list []choice) {
 	return list
 }
 
-// prepare makes the probe of a target.
+// prepare returns the probe for a target.
 func (v *run) prepare(c choice) (*probe, error) {
 	cfg := v.Config.Upstreams[c.Upstream]
 	if p := recovery.Prefill(c.Prefill); p != "" && p != recovery.PrefillAuto {
@@ -145,7 +144,7 @@ func (v *run) prepare(c choice) (*probe, error) {
 	if len(cfg.Keys) > 0 {
 		t.Key = c.key
 	}
-	p := &probe{run: v, cfg: cfg, up: up, target: t, name: c.name, window: c.Window, header: http.Header{}}
+	p := &probe{run: v, cfg: cfg, up: up, target: t, name: c.name, configuredWindow: c.Window, header: http.Header{}}
 	p.report = &Target{Target: strings.TrimSuffix(t.String(), "/"), URL: cfg.URL, Findings: []Finding{}}
 	if cfg.Passthrough && len(v.Config.Proxy.Auth.Keys) == 0 {
 		p.useClientCredential()
@@ -153,7 +152,7 @@ func (v *run) prepare(c choice) (*probe, error) {
 	return p, nil
 }
 
-// useClientCredential sends the credential of a client.
+// useClientCredential sends a client's credential from the environment, as clients of the gateway do.
 func (p *probe) useClientCredential() {
 	variable := "OPENAI_API_KEY"
 	if p.cfg.Messages() {
@@ -176,12 +175,12 @@ func (p *probe) useClientCredential() {
 	}
 }
 
-// listenForLoop listens at an address, if nobody does, and answers whoever comes with an error. The function
-// that it returns closes it and reports whether a request came that is ours.
+// listenForLoop listens at the gateway's address, unless it is in use, and answers each request with an
+// error. The returned function closes it and reports whether one of our requests arrived.
 func listenForLoop(addr string, ours func(*http.Request) bool) func() bool {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return func() bool { return false } // the gateway itself runs there, and recognises its own requests
+		return func() bool { return false } // probably a running gateway, which detects loops itself
 	}
 	var came atomic.Bool
 	s := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -189,7 +188,7 @@ func listenForLoop(addr string, ours func(*http.Request) bool) func() bool {
 			came.Store(true)
 		}
 		w.WriteHeader(http.StatusLoopDetected)
-		_, _ = io.WriteString(w, `{"error":{"message":"rebound doctor looks for loops at this address"}}`)
+		_, _ = io.WriteString(w, `{"error":{"message":"rebound doctor checks for loops at this address"}}`)
 	})}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
@@ -200,7 +199,7 @@ func listenForLoop(addr string, ours func(*http.Request) bool) func() bool {
 	}
 }
 
-// redis looks at the store.
+// redis tests the store.
 func (v *run) redis(ctx context.Context) (out []Finding) {
 	cfg := v.Config.Store.Redis
 	if !cfg.Enabled() {
@@ -217,9 +216,9 @@ func (v *run) redis(ctx context.Context) (out []Finding) {
 		return out
 	}
 	defer s.Close()
-	// The first use opens the connection.
+	// The first ping opens the connection and is not timed.
 	if err := s.Ping(ctx); err != nil {
-		say(Problem, "%s does not take a write: %s; the gateway goes on from its memory, and replicas share nothing", cfg, oneLine(err.Error()))
+		say(Problem, "%s does not accept a write: %s; the gateway keeps its state in memory, and replicas share nothing", cfg, oneLine(err.Error()))
 		return out
 	}
 	started := time.Now()
@@ -228,20 +227,21 @@ func (v *run) redis(ctx context.Context) (out []Finding) {
 	server, _ := s.Server(ctx)
 	switch {
 	case err != nil:
-		say(Problem, "%s answers at times: %s", cfg, oneLine(err.Error()))
+		say(Problem, "%s does not always answer: %s", cfg, oneLine(err.Error()))
 	case took > cfg.Timeout:
-		say(Problem, "%s takes a write after %v, and store.redis.timeout is %v: the gateway would go on from its memory", cfg, took.Round(time.Millisecond), cfg.Timeout)
+		say(Problem, "%s takes %v for a write, but store.redis.timeout is %v: the gateway would keep its state in memory",
+			cfg, took.Round(time.Millisecond), cfg.Timeout)
 	default:
-		say(OK, "%s takes a write after %v", cmp.Or(server.Version, cfg.String()), took.Round(10*time.Microsecond))
+		say(OK, "%s accepts a write in %v", cmp.Or(server.Version, cfg.String()), took.Round(10*time.Microsecond))
 	}
 	if skew := time.Until(server.Time).Abs(); !server.Time.IsZero() && skew > 2*time.Second {
-		say(Problem, "its clock and this machine's differ by %v: cool-downs of replicas begin and end wrongly", skew.Round(time.Second))
+		say(Problem, "its clock differs from this machine's by %v: shared cool-downs begin and end at the wrong time", skew.Round(time.Second))
 	}
 	switch {
 	case server.Policy == "":
-		say(Unknown, "its eviction policy is not to be read")
+		say(Unknown, "its eviction policy cannot be read")
 	case server.Policy == "noeviction" && server.Limited:
-		say(Note, "maxmemory-policy is noeviction: once its memory is full nothing is shared any more; volatile-lru suits")
+		say(Note, "maxmemory-policy is noeviction: when its memory is full, replicas share nothing new; set it to volatile-lru")
 	}
 	return out
 }

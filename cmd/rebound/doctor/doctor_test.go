@@ -50,7 +50,7 @@ func parse(t *testing.T, text string) *configs.Config {
 	return c
 }
 
-// examine runs the doctor, and checks what holds of every report.
+// examine runs the doctor and checks what every report must satisfy.
 func examine(t *testing.T, o doctor.Options) *doctor.Report {
 	t.Helper()
 	if o.Env == nil {
@@ -74,7 +74,7 @@ func examine(t *testing.T, o doctor.Options) *doctor.Report {
 	}
 	if r.Config != "" {
 		if _, err := configs.Parse("fits.yaml", []byte(r.Config), env); err != nil {
-			t.Errorf("the configuration that fits does not load: %v\n%s", err, r.Config)
+			t.Errorf("the suggested configuration does not load: %v\n%s", err, r.Config)
 		}
 	}
 	if t.Failed() {
@@ -83,11 +83,11 @@ func examine(t *testing.T, o doctor.Options) *doctor.Report {
 	return r
 }
 
-// finds checks that a list of findings has one with these words.
+// finds checks that a finding contains a text.
 func finds(t *testing.T, list []doctor.Finding, status doctor.Status, check, said string) {
 	t.Helper()
 	if !slices.ContainsFunc(list, func(f doctor.Finding) bool {
-		return f.Status == status && f.Check == check && strings.Contains(f.Said, said)
+		return f.Status == status && f.Check == check && strings.Contains(f.Message, said)
 	}) {
 		t.Errorf("no finding %s, %s: %q in\n%s", status, check, said, lines(list))
 	}
@@ -96,12 +96,12 @@ func finds(t *testing.T, list []doctor.Finding, status doctor.Status, check, sai
 func lines(list []doctor.Finding) string {
 	var b strings.Builder
 	for _, f := range list {
-		fmt.Fprintf(&b, "%s, %s: %s\n", f.Status, f.Check, f.Said)
+		fmt.Fprintf(&b, "%s, %s: %s\n", f.Status, f.Check, f.Message)
 	}
 	return b.String()
 }
 
-// recovers checks what becomes of a failure.
+// recovers checks whether and how a failure is recovered.
 func recovers(t *testing.T, target *doctor.Target, recovered bool, failure, how string) {
 	t.Helper()
 	if !slices.ContainsFunc(target.Recovery, func(o doctor.Recovery) bool {
@@ -111,47 +111,47 @@ func recovers(t *testing.T, target *doctor.Target, recovered bool, failure, how 
 	}
 }
 
-// The six servers that differ most: what is found of each, what becomes of failures, and that the
-// configuration that is printed says it.
+// Six very different servers: the findings for each, the recovery of a cut stream, and the
+// suggested configuration.
 func TestDisguises(t *testing.T) {
 	type finding struct {
 		status      doctor.Status
 		check, said string
 	}
 	for _, c := range []struct {
-		as, upstream string // upstream is YAML beside the URL
+		as, upstream string // upstream is YAML besides the URL
 		path         string
-		model        string // as it is asked for; "" the first that is listed
+		model        string // "" is the first that is listed
 		want         []finding
-		cut          string // what becomes of a cut stream
+		cut          string // how a cut stream is recovered
 		prefill      recovery.Prefill
 		window       int
 		problems     int
 	}{
 		{as: "llama.cpp", path: "/v1", want: []finding{
-			{doctor.OK, "models", "2 models listed, gpt-4o among them"}, {doctor.OK, "credential", "accepted"},
-			{doctor.OK, "prefill", "(assistant); prefill: auto finds that out"}, {doctor.OK, "window", "4,096 tokens, says its list of models"},
+			{doctor.OK, "models", "2 models listed, including gpt-4o"}, {doctor.OK, "credential", "accepted"},
+			{doctor.OK, "prefill", "(assistant); prefill: auto detects this"}, {doctor.OK, "window", "4,096 tokens, according to its list of models"},
 		}, cut: "continued by prefill", prefill: recovery.PrefillAuto, window: 4096},
 		{as: "vllm", path: "/v1", want: []finding{
 			{doctor.Problem, "tools", "--enable-auto-tool-choice"}, {doctor.OK, "prefill", "(continue_final_message)"},
-			{doctor.OK, "window", "8,192 tokens, says its list of models"},
+			{doctor.OK, "window", "8,192 tokens, according to its list of models"},
 		}, cut: "continued by prefill", prefill: recovery.PrefillAuto, window: 8192, problems: 1},
 		{as: "azure", path: "/openai/deployments/{model}", upstream: "auth_header: api-key, query: {api-version: 2024-10-21}, keys: [{name: a, env: KEY}]", model: "o3", want: []finding{
 			{doctor.Note, "models", "no list of models (404"},
 			{doctor.Note, "parameters", "takes max_tokens as max_completion_tokens, refuses temperature, refuses top_p"},
-			{doctor.Note, "parameters", "the gateway does not leave it out: stop"},
-			{doctor.OK, "tools", "1 call"}, {doctor.Note, "prefill", "it begins anew"},
+			{doctor.Note, "parameters", "the gateway does not remove it: stop"},
+			{doctor.OK, "tools", "1 call"}, {doctor.Note, "prefill", "it starts over"},
 		}, cut: "continued by asking", prefill: recovery.PrefillAuto},
 		{as: "openrouter", path: "/v1", upstream: "keys: [{name: a, env: KEY}]", want: []finding{
-			{doctor.OK, "window", "131,072 tokens, says its list"}, {doctor.OK, "tools", "2 calls in one answer, under one index"},
+			{doctor.OK, "window", "131,072 tokens, according to its list"}, {doctor.OK, "tools", "2 calls in one answer with the same index"},
 			{doctor.Note, "prefill", "set prefill: assistant"},
-		}, cut: "surer is prefill", prefill: recovery.PrefillAssistant, window: 131072},
+		}, cut: "prefill is more reliable", prefill: recovery.PrefillAssistant, window: 131072},
 		{as: "deepseek", path: "/v1", upstream: "keys: [{name: a, env: KEY}]", want: []finding{
 			{doctor.Note, "prefill", "set prefill: prefix"}, {doctor.OK, "output", "at most 8,192 tokens"}, {doctor.Unknown, "window", "--window"},
-		}, cut: "surer is prefill", prefill: recovery.PrefillPrefix},
+		}, cut: "prefill is more reliable", prefill: recovery.PrefillPrefix},
 		{as: "silent", path: "/v1", want: []finding{
-			{doctor.Unknown, "window", "the target tells none"}, {doctor.OK, "tools", "1 call"},
-		}, cut: "surer is prefill", prefill: recovery.PrefillAssistant},
+			{doctor.Unknown, "window", "the target does not state"}, {doctor.OK, "tools", "1 call"},
+		}, cut: "prefill is more reliable", prefill: recovery.PrefillAssistant},
 	} {
 		t.Run(c.as, func(t *testing.T) {
 			up := upstreamtest.New(upstreamtest.Options{As: c.as}).Start(t)
@@ -187,8 +187,8 @@ func TestDisguises(t *testing.T) {
 	}
 }
 
-// What was set as it says is right: the second run has nothing to add.
-func TestConfigurationThatFitsIsEnough(t *testing.T) {
+// With the suggested configuration, a second run suggests nothing.
+func TestSuggestedConfigIsEnough(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{As: "openrouter"}).Start(t)
 	o := doctor.Options{Config: parse(t, fmt.Sprintf("upstreams: {default: {url: %q, passthrough: true}}", up.URL()+"/v1"))}
 	first := examine(t, o)
@@ -204,8 +204,8 @@ func TestConfigurationThatFitsIsEnough(t *testing.T) {
 	recovers(t, second.Targets[0], true, "history too long", "131,072 tokens before it is sent")
 }
 
-// Several targets: a window that is too large is corrected, the file's routes stay, and no model is bound to
-// one upstream that two have.
+// With several targets, the doctor corrects a window that is too large, keeps the routes of the file, and
+// binds no model to one upstream if two have it.
 func TestSeveralTargets(t *testing.T) {
 	near := upstreamtest.New(upstreamtest.Options{As: "llama.cpp"}).Start(t)
 	far := upstreamtest.New(upstreamtest.Options{As: "openrouter"}).Start(t)
@@ -238,21 +238,21 @@ models:
 	}
 }
 
-// A prompt that is cut in silence is seen only by --window, which asks before.
+// Only --window detects a silently truncated prompt, and it asks first.
 func TestSilentTruncation(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{As: "silent"}).Start(t)
 	cfg := parse(t, fmt.Sprintf("upstreams: {default: {url: %q}}\nprices: {'*': {input: 10, output: 10}}", up.URL()+"/v1"))
 	var asked []string
 	o := doctor.Options{Config: cfg, Model: "gpt-4o", Window: true, Ask: func(q string) bool { asked = append(asked, q); return false }}
 	r := examine(t, o)
-	finds(t, r.Targets[0].Findings, doctor.Unknown, "window", "not agreed to")
+	finds(t, r.Targets[0].Findings, doctor.Unknown, "window", "not accepted")
 	before := len(up.Requests("gpt-4o"))
 	if len(asked) != 1 || !strings.Contains(asked[0], "up to 3 requests") || !strings.Contains(asked[0], "0.62") {
 		t.Errorf("asked: %q", asked)
 	}
 	o.Ask = func(string) bool { return true }
 	r = examine(t, o)
-	finds(t, r.Targets[0].Findings, doctor.Problem, "window", "read 4,096, without a word")
+	finds(t, r.Targets[0].Findings, doctor.Problem, "window", "silently read only 4,096")
 	recovers(t, r.Targets[0], false, "history too long", "set window to 4096")
 	if got := len(up.Requests("gpt-4o")) - before; got != before+1 {
 		t.Errorf("%d requests with --window, %d without: the first long one is the last", got, before)
@@ -261,17 +261,17 @@ func TestSilentTruncation(t *testing.T) {
 	if err != nil || fits.Models["gpt-4o"].Targets[0].Window != 4096 {
 		t.Errorf("%v\n%s", err, r.Config)
 	}
-	// A window that is told and read is fine, and one that is refused openly as well.
-	for as, said := range map[string]string{"vllm": "are read to their beginning", "llama.cpp": "are read to their beginning"} {
+	// A stated window that is read completely is fine; a wrong one is a problem.
+	for as, said := range map[string]string{"vllm": "reads all of about", "llama.cpp": "reads all of about"} {
 		up := upstreamtest.New(upstreamtest.Options{As: as}).Start(t)
 		o.Config = parse(t, fmt.Sprintf("upstreams: {default: {url: %q}}", up.URL()+"/v1"))
 		finds(t, examine(t, o).Targets[0].Findings, doctor.OK, "window", said)
 	}
 	o.Config = parse(t, fmt.Sprintf("upstreams: {default: {url: %q}}\nmodels: {gpt-4o: {targets: [{upstream: default, window: 20000}]}}", up.URL()+"/v1"))
-	finds(t, examine(t, o).Targets[0].Findings, doctor.Problem, "window", "without a word")
+	finds(t, examine(t, o).Targets[0].Findings, doctor.Problem, "window", "silently read only")
 }
 
-// A credential is refused; the server's words are shown, without the key that they quote.
+// A credential is refused; the report shows the server's message with the quoted key redacted.
 func TestWrongCredential(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{As: "deepseek"}).Start(t)
 	r := examine(t, doctor.Options{Config: parse(t, fmt.Sprintf("upstreams: {default: {url: %q, keys: [{name: bad, env: WRONG}, {name: good, env: KEY}]}}", up.URL()+"/v1"))})
@@ -289,11 +289,11 @@ func TestWrongCredential(t *testing.T) {
 	r = examine(t, doctor.Options{Model: "m", Config: parse(t, fmt.Sprintf("upstreams: {default: {url: %q, keys: [{name: a, env: KEY}]}}", quoting.URL+"/v1"))})
 	finds(t, r.Targets[0].Findings, doctor.Problem, "credential", "provided: [redacted]")
 	if strings.Contains(lines(r.Targets[0].Findings), "\x1b") {
-		t.Error("a server's words reach the terminal as they are")
+		t.Error("the report contains control characters of a server's message")
 	}
 }
 
-// Where clients bring their credential and none is here, only the address is looked at.
+// Without the client credential that an upstream needs, only the address is tested.
 func TestNoCredential(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	cfg := parse(t, fmt.Sprintf("upstreams: {default: {url: %q, profile: hosted}}", up.URL()+"/v1"))
@@ -304,7 +304,7 @@ func TestNoCredential(t *testing.T) {
 	}
 }
 
-// The Messages API is asked in its own format.
+// A target of the Messages API gets requests in that format.
 func TestMessages(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	cfg := parse(t, fmt.Sprintf("upstreams: {a: {format: anthropic, url: %q}}", up.URL()))
@@ -320,7 +320,7 @@ func TestMessages(t *testing.T) {
 	recovers(t, r.Targets[0], true, "cut stream", "continued by asking")
 }
 
-// What breaks or never ends is a finding, in bounded time and memory.
+// A target that breaks or never ends is a finding, in bounded time and memory.
 func TestHostileTarget(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	for script, check := range map[string]string{
@@ -340,7 +340,7 @@ func TestHostileTarget(t *testing.T) {
 	}
 }
 
-// However much is refused, ten requests are the most.
+// A target gets at most ten requests, however much it refuses.
 func TestTenRequests(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	cfg := parse(t, fmt.Sprintf("upstreams: {default: {url: %q}}", up.URL()+"/v1"))
@@ -349,10 +349,10 @@ func TestTenRequests(t *testing.T) {
 	if got := len(up.Requests("")); got != 10 {
 		t.Errorf("%d requests", got)
 	}
-	finds(t, r.Targets[0].Findings, doctor.Unknown, "tools", "the 10 requests are spent")
+	finds(t, r.Targets[0].Findings, doctor.Unknown, "tools", "all 10 requests are used")
 }
 
-// Requests that come back to the gateway's own address, through a proxy, are a loop.
+// Requests that return to the gateway's own address through a proxy are a loop.
 func TestLoopThroughAProxy(t *testing.T) {
 	var own atomic.Pointer[url.URL]
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(own.Load()) }})
@@ -366,7 +366,7 @@ func TestLoopThroughAProxy(t *testing.T) {
 	}
 }
 
-// A gateway that runs recognises its own requests; the doctor reads what it says.
+// A running gateway detects the loop itself; the doctor reads its error.
 func TestLoopOfARunningGateway(t *testing.T) {
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusLoopDetected)
@@ -374,10 +374,10 @@ func TestLoopOfARunningGateway(t *testing.T) {
 	}))
 	defer gateway.Close()
 	r := examine(t, doctor.Options{Config: parse(t, fmt.Sprintf("upstreams: {default: {url: %q}}", gateway.URL+"/v1")), Model: "m"})
-	finds(t, r.Targets[0].Findings, doctor.Problem, "loop", "come back")
+	finds(t, r.Targets[0].Findings, doctor.Problem, "loop", "return to")
 }
 
-// A clock that is off by more than a minute spoils waits that name a time.
+// A clock that is off by more than a minute is a problem, because waits until a given time are wrong.
 func TestClock(t *testing.T) {
 	for _, c := range []struct {
 		off    time.Duration
@@ -393,12 +393,12 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// Redis is asked for a write; a server that is away is said so.
+// The doctor tests a write to Redis, and reports an unreachable server.
 func TestRedis(t *testing.T) {
 	srv := storetest.StartRedis(t)
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	text := fmt.Sprintf("upstreams: {default: {url: %q}}\nstore: {redis: {url: %q, timeout: 5s}}", up.URL()+"/v1", srv.URL())
-	finds(t, examine(t, doctor.Options{Config: parse(t, text), Model: "m"}).Gateway, doctor.OK, "redis", "takes a write")
+	finds(t, examine(t, doctor.Options{Config: parse(t, text), Model: "m"}).Gateway, doctor.OK, "redis", "accepts a write")
 	srv.Do("CONFIG", "SET", "maxmemory", "100mb")
 	finds(t, examine(t, doctor.Options{Config: parse(t, text), Model: "m"}).Gateway, doctor.Note, "redis", "noeviction")
 	addr, err := upstreamtest.FreeAddr()
@@ -407,13 +407,13 @@ func TestRedis(t *testing.T) {
 	}
 	text = fmt.Sprintf("upstreams: {default: {url: %q}}\nstore: {redis: {url: 'redis://%s/0', password_env: KEY}}", up.URL()+"/v1", addr)
 	r := examine(t, doctor.Options{Config: parse(t, text), Model: "m"})
-	finds(t, r.Gateway, doctor.Problem, "redis", "does not take a write")
+	finds(t, r.Gateway, doctor.Problem, "redis", "does not accept a write")
 	if r.Count(doctor.Problem) != 1 {
 		t.Errorf("%d problems", r.Count(doctor.Problem))
 	}
 }
 
-// Settings that turn recovery off are said so.
+// The report names settings that turn recovery off.
 func TestSettings(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	for _, c := range []struct {
@@ -435,7 +435,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// What docs/doctor.md shows at its beginning is what is printed, but for times and addresses.
+// The example at the beginning of docs/doctor.md is what the doctor prints, apart from times and addresses.
 func TestDocumentShowsWhatIsPrinted(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/doctor.md")
 	if err != nil {
@@ -459,6 +459,6 @@ func TestDocumentShowsWhatIsPrinted(t *testing.T) {
 		return strings.TrimSpace(b.String())
 	}
 	if got, want := plain(printed.String()), plain(shown); got != want {
-		t.Errorf("printed is\n%s\nand docs/doctor.md shows\n%s", got, want)
+		t.Errorf("the doctor prints\n%s\nand docs/doctor.md shows\n%s", got, want)
 	}
 }

@@ -25,52 +25,52 @@ import (
 )
 
 const (
-	// maxRequests is how many requests a target gets, those of --window aside.
+	// maxRequests is the limit of requests to a target, without those of --window.
 	maxRequests = 10
-	// maxQuoted limits what is quoted of a server, in bytes.
+	// maxQuoted is the limit of a quoted server message, in bytes.
 	maxQuoted = 240
 )
 
-// probe is the examination of one target. One goroutine owns it.
+// probe tests one target. It is for one goroutine.
 type probe struct {
 	*run
-	report *Target
-	cfg    upstream.Config
-	up     *upstream.Upstream
-	target recovery.Target
-	name   string      // of its model as clients call it, where that is configured
-	window int         // as configured, 0 without
-	header http.Header // with the credential of a client, where those are passed on
-	secret string      // that credential
-	extra  int         // requests beyond maxRequests that the user agreed to
+	report           *Target
+	cfg              upstream.Config
+	up               *upstream.Upstream
+	target           recovery.Target
+	name             string      // of the model in the configuration, or ""
+	configuredWindow int         // 0 if none
+	header           http.Header // with a client's credential, if the upstream receives those
+	secret           string      // a client's credential
+	extra            int         // requests of --window beyond maxRequests
 
-	noCredential string // the variable that would have the client's credential, where it is needed
+	noCredential string // the unset variable for a required client credential, or ""
 
-	edits   []recovery.Edit // that it needs, as the gateway would find out
-	without []string        // fields that it refuses and the gateway does not take out
+	edits   []recovery.Edit // that it needs, as the gateway learns them
+	refused []string        // refused fields that the gateway does not remove
 
-	// What was found out.
-	list     []byte // its models
-	server   http.Header
-	answers  bool // it answers a question
-	streams  bool
-	reasons  bool
-	recalled bool             // it repeated the code word
-	begun    *answer          // a stream that may be continued
-	asked    map[string]any   // and its question
-	prefill  recovery.Prefill // the way that works; "" was not seen
-	told     int              // its window, in tokens
-	source   string           // who told it
-	cuts     int              // how much it reads of a longer prompt, without a word
+	// Results so far.
+	modelList       []byte // answer of /models
+	serverHeader    http.Header
+	answers         bool // it completes a request
+	streams         bool
+	reasons         bool
+	recalled        bool             // the model repeats the code word
+	partial         *answer          // a streamed answer to continue, or nil
+	partialQuestion map[string]any   // its question
+	prefill         recovery.Prefill // the one that works; "" if not tested
+	statedWindow    int              // in tokens, 0 if unknown
+	windowSource    string           // of statedWindow
+	truncatedTo     int              // tokens that it reads of a longer prompt without an error, 0 if all
 }
 
-// say adds a finding, without the credentials that were used.
+// say adds a finding, with all credentials redacted.
 func (p *probe) say(s Status, check, format string, args ...any) {
 	known := redact.NewKnown(append(p.up.Secrets(), p.secret), 1)
 	p.report.Findings = append(p.report.Findings, Finding{s, check, string(known.Bytes(fmt.Appendf(nil, format, args...)))})
 }
 
-// oneLine makes a server's words fit for a line on a terminal.
+// oneLine shortens a server's message to one line that is safe for a terminal.
 func oneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
 	if len(text) > maxQuoted {
@@ -79,11 +79,11 @@ func oneLine(text string) string {
 	return text
 }
 
-// reason says what a failed request came to.
+// reason describes why a request failed.
 func (a *answer) reason() string {
 	switch {
-	case a.spent:
-		return fmt.Sprintf("not asked: the %d requests are spent", maxRequests)
+	case a.skipped:
+		return fmt.Sprintf("not tested: all %d requests are used", maxRequests)
 	case a.failure == nil:
 		return ""
 	case a.failure.Signal.Err != nil:
@@ -94,12 +94,12 @@ func (a *answer) reason() string {
 	}
 	text := oneLine(a.failure.Signal.Message)
 	if text == "" {
-		text = "no reason is given"
+		text = "no reason given"
 	}
 	return fmt.Sprintf("%d %s: %s", a.status, a.failure.Spec.Class, text)
 }
 
-// format is the format of its requests.
+// format is the format of the target's requests.
 func (p *probe) format() transcript.Format {
 	if p.cfg.Messages() {
 		return transcript.Messages
@@ -107,7 +107,7 @@ func (p *probe) format() transcript.Format {
 	return transcript.Chat
 }
 
-// question is a request in the target's format.
+// question returns a request in the target's format, with the fields in more.
 func (p *probe) question(system, user string, limit int, more map[string]any) map[string]any {
 	turn := map[string]any{"role": "user", "content": user}
 	q := map[string]any{"model": p.target.Model, "max_tokens": limit, "messages": []any{turn}}
@@ -122,11 +122,11 @@ func (p *probe) question(system, user string, limit int, more map[string]any) ma
 	return q
 }
 
-// body is a question as it is sent: with the edits that the target needs, and, where text is
-// given, as the request for the rest of an answer that begins with it.
+// body encodes a question with the edits that the target needs. If begun is not "", it asks for
+// the rest of an answer that begins with that text.
 func (p *probe) body(q map[string]any, begun string, how recovery.Prefill) ([]byte, error) {
 	q = maps.Clone(q)
-	for _, name := range p.without {
+	for _, name := range p.refused {
 		delete(q, name)
 	}
 	raw, err := json.Marshal(q)
@@ -149,8 +149,8 @@ func (p *probe) body(q map[string]any, begun string, how recovery.Prefill) ([]by
 	return e.Edited(b, p.edits)
 }
 
-// ask sends a question. Parameters that the target refuses are taken out or renamed as the
-// gateway would do it, and the question is asked again.
+// ask sends a question. It removes or renames refused parameters as the gateway does, and
+// sends the question again.
 func (p *probe) ask(ctx context.Context, q map[string]any) *answer {
 	for {
 		body, err := p.body(q, "", "")
@@ -164,7 +164,7 @@ func (p *probe) ask(ctx context.Context, q map[string]any) *answer {
 	}
 }
 
-// adapt learns from a refused parameter; false where that does not help.
+// adapt learns from a refused parameter. It reports whether the next request differs.
 func (p *probe) adapt(body []byte, a *answer) bool {
 	b, err := transcript.Parse(body, p.format(), transcript.Limits{})
 	if err != nil {
@@ -177,16 +177,16 @@ func (p *probe) adapt(body []byte, a *answer) bool {
 		return len(act.Edits) > 0
 	}
 	names := append(slices.Clone(a.failure.Facts.Params), a.failure.Facts.Param)
-	n := len(p.without)
+	n := len(p.refused)
 	for _, name := range names {
-		if _, has := b.Field(name); has && name != "model" && name != "messages" && !slices.Contains(p.without, name) {
-			p.without = append(p.without, name)
+		if _, has := b.Field(name); has && name != "model" && name != "messages" && !slices.Contains(p.refused, name) {
+			p.refused = append(p.refused, name)
 		}
 	}
-	return len(p.without) > n
+	return len(p.refused) > n
 }
 
-// post sends a completion's request and reads its answer, at most limit pieces of it if that is not 0.
+// post requests a completion and reads the answer, at most limit pieces of a stream if limit is not 0.
 func (p *probe) post(ctx context.Context, body []byte, limit int) *answer {
 	path := "/chat/completions"
 	if p.cfg.Messages() {
@@ -195,20 +195,20 @@ func (p *probe) post(ctx context.Context, body []byte, limit int) *answer {
 	return p.send(ctx, http.MethodPost, path, body, limit)
 }
 
-// get asks for a resource below the base of the URL.
+// get requests a resource below the base URL.
 func (p *probe) get(ctx context.Context, path string) *answer {
 	return p.send(ctx, http.MethodGet, path, nil, 0)
 }
 
-// send makes one request, unless the target has had all that it gets.
+// send makes one request, unless the target already got its maximum.
 func (p *probe) send(ctx context.Context, method, path string, body []byte, limit int) *answer {
 	a := &answer{}
 	if p.report.Requests >= maxRequests+p.extra {
-		a.spent = true
+		a.skipped = true
 		return a
 	}
 	p.report.Requests++
-	p.up.Close() // a kept connection that the server closes just now would be taken for a failure
+	p.up.Close() // an idle connection that the server closes at this moment would look like a failure
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	header := p.header.Clone()
@@ -263,7 +263,7 @@ func (p *probe) send(ctx context.Context, method, path string, body []byte, limi
 
 func (p *probe) count(a *answer) { p.report.Tokens += a.prompt + a.output }
 
-// failed classifies what went wrong, as the gateway would.
+// failed classifies a failure as the gateway does.
 func (p *probe) failed(a *answer, ev recovery.Evidence) *answer {
 	ev.Now = time.Now()
 	d := p.table.Classify(ev)
@@ -271,7 +271,7 @@ func (p *probe) failed(a *answer, ev recovery.Evidence) *answer {
 		d.Signal.Err = ev.Err
 	}
 	if d.Signal.Err == nil && d.Signal.Message == "" && ev.Stream {
-		d.Signal.Err = errors.New("the stream ended before its end")
+		d.Signal.Err = errors.New("the stream ended early")
 	}
 	a.failure = &d
 	return a

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	word     = "COPPER-52"
-	opening  = "The code word of this conversation is " + word + ". Answer briefly and in plain words."
-	recall   = "What is the code word of this conversation? Answer with the code word alone."
-	numbers  = "Write the numbers from one to twenty as English words, separated by spaces, and nothing else."
-	weather  = "What is the weather in Paris and in Rome? Call the tool for both cities at once."
-	toolName = "get_weather"
+	codeWord       = "COPPER-52"
+	codeWordPrompt = "The code word of this conversation is " + codeWord + ". Answer briefly and in plain words."
+	recallPrompt   = "What is the code word of this conversation? Answer with the code word alone."
+	numbersPrompt  = "Write the numbers from one to twenty as English words, separated by spaces, and nothing else."
+	toolPrompt     = "What is the weather in Paris and in Rome? Call the tool for both cities at once."
+	toolName       = "get_weather"
 
-	fewTokens  = 100         // the output limit of the questions,
-	forThought = 400         // and where the model was seen to reason
-	hugeLimit  = 100_000_000 // an output limit that no model has
+	outputTokens    = 100         // the output limit of questions
+	reasoningTokens = 400         // the output limit for models that reason
+	hugeLimit       = 100_000_000 // above the output limit of any model
 )
 
-// notChat are parts of the names of models that do not answer questions.
+// notChat lists parts of the names of models that are not for chat.
 var notChat = []string{"embed", "tts", "whisper", "dall-e", "moderation", "audio", "realtime", "image", "rerank", "transcri", "babbage", "davinci", "turbo-instruct", "sora"}
 
-// examine asks the questions, in order. What answers nothing is not asked further.
+// examine runs the tests in order. It stops early if the target does not answer.
 func (p *probe) examine(ctx context.Context) {
-	if !p.models(ctx) || !p.plain(ctx) {
+	if !p.models(ctx) || !p.basic(ctx) {
 		return
 	}
 	p.stream(ctx)
@@ -41,17 +41,17 @@ func (p *probe) examine(ctx context.Context) {
 	p.limits(ctx)
 	if p.Window {
 		p.fullWindow(ctx)
-	} else if p.told == 0 && p.window == 0 {
-		p.say(Unknown, "window", "the target tells none; --window finds out, for a price that it names first")
+	} else if p.statedWindow == 0 && p.configuredWindow == 0 {
+		p.say(Unknown, "window", "the target does not state its window; run with --window to measure it, which shows the cost first")
 	}
 }
 
-// models asks for the list of models, and whether anybody is there. False ends the probe.
+// models tests whether the target answers, and gets its list of models. False ends the tests.
 func (p *probe) models(ctx context.Context) bool {
 	cameBack := listenForLoop(p.Config.Listen(), func(r *http.Request) bool { return strings.HasSuffix(r.UserAgent(), p.nonce) })
 	a := p.get(ctx, "/models")
 	if looped := cameBack(); looped || a.failure != nil && (a.failure.Signal.Code == "gateway_loop" || strings.Contains(string(a.body), `"gateway_loop"`)) {
-		p.say(Problem, "loop", "requests come back to the gateway's own address, %s: every request would fail; correct the upstream's url", p.Config.Listen())
+		p.say(Problem, "loop", "requests return to the gateway's own address, %s, so every request would fail: correct the url of the upstream", p.Config.Listen())
 		return false
 	}
 	if a.status == 0 {
@@ -60,47 +60,47 @@ func (p *probe) models(ctx context.Context) bool {
 	}
 	p.clock(a)
 	if a.header.Get("X-Rebound-Request") != "" {
-		p.say(Note, "reach", "another Rebound stands behind this address: what it recovers is not seen here, and both spend retries")
+		p.say(Note, "reach", "another Rebound gateway answers at this address: its recoveries are hidden from this test, and both gateways retry")
 	}
-	if p.server = a.header; a.failure != nil {
+	if p.serverHeader = a.header; a.failure != nil {
 		p.say(Note, "models", "no list of models (%s)", a.reason())
 	} else {
-		p.list = a.body
+		p.modelList = a.body
 	}
-	ids, window := p.listed()
+	ids, window := p.listedModels()
 	if p.target.Model == "" {
 		if len(ids) == 0 {
-			p.say(Unknown, "model", "nobody names a model: rebound doctor MODEL")
+			p.say(Unknown, "model", "there is no model to test: name one, as in \"rebound doctor MODEL\"")
 			return false
 		}
 		p.target.Model = ids[max(0, slices.IndexFunc(ids, func(id string) bool {
 			return !slices.ContainsFunc(notChat, func(part string) bool { return strings.Contains(strings.ToLower(id), part) })
 		}))]
 		p.report.Target = p.target.String()
-		_, window = p.listed()
+		_, window = p.listedModels()
 	}
 	if window > 0 {
-		p.told, p.source = window, "its list of models"
+		p.statedWindow, p.windowSource = window, "its list of models"
 	}
 	switch {
 	case a.failure != nil:
 	case slices.Contains(ids, p.target.Model):
-		p.say(OK, "models", "%s listed, %s among them", plural(len(ids), "model"), p.target.Model)
+		p.say(OK, "models", "%s listed, including %s", plural(len(ids), "model"), p.target.Model)
 	default:
 		p.say(Note, "models", "%s is not among the %s listed", p.target.Model, plural(len(ids), "model"))
 	}
 	if p.noCredential != "" {
-		p.say(Unknown, "credential", "clients bring their own, and %s is not set here: only the address was looked at", p.noCredential)
+		p.say(Unknown, "credential", "clients send their own: set %s to test more than the address", p.noCredential)
 		return false
 	}
 	return true
 }
 
-// listed are the models of the list, and the window that it tells of the target's.
-func (p *probe) listed() (ids []string, window int) {
-	for id, n := range upstream.ListedModels(p.list) {
+// listedModels returns the listed models, and the window that the list states for the target's model.
+func (p *probe) listedModels() (ids []string, window int) {
+	for id, n := range upstream.ListedModels(p.modelList) {
 		if oneLine(id) != id {
-			continue // it is printed
+			continue // not safe to print
 		}
 		if ids = append(ids, id); id == p.target.Model {
 			window = n
@@ -109,23 +109,23 @@ func (p *probe) listed() (ids []string, window int) {
 	return ids, window
 }
 
-// plain asks a question with the parameters that agents usually send. False ends the probe.
-func (p *probe) plain(ctx context.Context) bool {
+// basic asks a question with the parameters that agents usually send. False ends the tests.
+func (p *probe) basic(ctx context.Context) bool {
 	more := map[string]any{"temperature": 0, "top_p": 0.9, "stop": []string{"\n\n\n\n"}, "seed": 7, "user": "rebound-doctor"}
 	if p.cfg.Messages() {
 		more = map[string]any{"temperature": 0, "top_p": 0.9, "stop_sequences": []string{"<end>"}, "metadata": map[string]any{"user_id": "rebound-doctor"}}
 	}
-	q := p.question(opening, recall, fewTokens, more)
+	q := p.question(codeWordPrompt, recallPrompt, outputTokens, more)
 	a := p.ask(ctx, q)
 	switch class := a.class(); {
-	case a.spent:
-		p.say(Problem, "answer", "ten requests were not enough to find parameters that it takes")
+	case a.skipped:
+		p.say(Problem, "answer", "ten requests are not enough to find parameters that the target accepts")
 		return false
 	case class == recovery.Auth || class == recovery.Permission || class == recovery.QuotaExhausted:
 		p.say(Problem, "credential", "refused: %s", a.reason())
 		return false
 	case class == recovery.RateLimit || class == recovery.Overloaded:
-		p.say(Unknown, "answer", "not at the moment: %s", a.reason())
+		p.say(Unknown, "answer", "temporarily unavailable: %s", a.reason())
 		return false
 	case class == recovery.ModelNotFound:
 		p.say(Problem, "model", "%s", a.reason())
@@ -135,19 +135,19 @@ func (p *probe) plain(ctx context.Context) bool {
 		return false
 	}
 	p.answers = true
-	p.reasons, p.recalled = a.reasoned, strings.Contains(a.text, word)
+	p.reasons, p.recalled = a.reasoned, strings.Contains(a.text, codeWord)
 	switch {
 	case p.up.Spends() || p.secret != "":
 		p.say(OK, "credential", "accepted")
 	default:
-		p.say(OK, "credential", "none is sent, and none is asked for")
+		p.say(OK, "credential", "none is sent, and none is required")
 	}
 	switch took := a.took.Round(time.Millisecond); {
 	case a.text == "" && a.finish == "length", a.text == "" && a.finish == "max_tokens":
 		p.reasons = true
-		p.say(Note, "answer", "after %v, without text: the model spent %d tokens on reasoning", took, fewTokens)
+		p.say(Note, "answer", "no text after %v: the model uses all %d tokens for reasoning", took, outputTokens)
 	case a.text == "":
-		p.say(Problem, "answer", "after %v, and empty", took)
+		p.say(Problem, "answer", "empty after %v", took)
 	default:
 		p.say(OK, "answer", "complete after %v", took)
 	}
@@ -156,46 +156,46 @@ func (p *probe) plain(ctx context.Context) bool {
 	return true
 }
 
-// output is the output limit of a question.
+// output returns the output limit of a question.
 func (p *probe) output() int {
 	if p.reasons {
-		return forThought
+		return reasoningTokens
 	}
-	return fewTokens
+	return outputTokens
 }
 
-// parameters says which were refused.
+// parameters reports which parameters the target refuses.
 func (p *probe) parameters() {
 	if len(p.edits) > 0 {
 		var list []string
 		for _, ed := range p.edits {
 			list = append(list, ed.String())
 		}
-		p.say(Note, "parameters", "the target %s: the gateway adapts requests after the first refusal of each", strings.Join(list, ", "))
+		p.say(Note, "parameters", "the target %s: the gateway adapts requests after the first refusal", strings.Join(list, ", "))
 	}
-	if len(p.without) > 0 {
-		p.say(Note, "parameters", "refused, and the gateway does not leave it out: %s", strings.Join(p.without, ", "))
+	if len(p.refused) > 0 {
+		p.say(Note, "parameters", "refused, and the gateway does not remove it: %s", strings.Join(p.refused, ", "))
 	}
-	if len(p.edits)+len(p.without) == 0 {
-		p.say(OK, "parameters", "all are taken that agents usually send")
+	if len(p.edits)+len(p.refused) == 0 {
+		p.say(OK, "parameters", "all that agents usually send are accepted")
 	}
 }
 
-// usage compares what the target says it has read with what was sent.
+// usage compares the prompt tokens that the target reports with those that were sent.
 func (p *probe) usage(q map[string]any, a *answer) {
 	n := p.tokens(q)
 	switch {
 	case a.prompt == 0:
 		p.say(Note, "usage", "not reported: tokens and costs are estimated")
 	case a.prompt*5 < n*2 && !p.recalled:
-		p.cuts = a.prompt
-		p.say(Problem, "window", "the target read %d of about %d tokens, without a word: every prompt is cut", a.prompt, n)
+		p.truncatedTo = a.prompt
+		p.say(Problem, "window", "the target silently read only %d of about %d tokens: it truncates every prompt", a.prompt, n)
 	default:
-		p.say(OK, "usage", "%d tokens were read, about %d were sent", a.prompt, n)
+		p.say(OK, "usage", "the target reports %d tokens, about %d were sent", a.prompt, n)
 	}
 }
 
-// tokens counts a question.
+// tokens counts the tokens of a question.
 func (p *probe) tokens(q map[string]any) int {
 	raw, err := p.body(q, "", "")
 	if err != nil {
@@ -208,44 +208,44 @@ func (p *probe) tokens(q map[string]any) int {
 	return count.NewMeter().Measure(b, p.target.Model).Total
 }
 
-// stream asks for a streamed answer, whose text may be continued later.
+// stream tests a streamed answer, which continuation uses later.
 func (p *probe) stream(ctx context.Context) {
 	more := map[string]any{"temperature": 0, "stream": true}
 	if !p.cfg.Messages() {
 		more["stream_options"] = map[string]any{"include_usage": true}
 	}
-	q := p.question("", numbers, p.output(), more)
+	q := p.question("", numbersPrompt, p.output(), more)
 	a := p.ask(ctx, q)
 	switch {
-	case a.spent:
+	case a.skipped:
 		p.say(Unknown, "stream", "%s", a.reason())
 	case a.failure != nil && a.pieces > 0:
 		p.say(Problem, "stream", "broken after %s of text: %s", plural(a.pieces, "piece"), a.reason())
 	case a.failure != nil:
 		p.say(Problem, "stream", "%s", a.reason())
 	case a.body != nil:
-		p.say(Problem, "stream", "the answer is no stream, though one was asked for")
+		p.say(Problem, "stream", "the answer is not a stream, although the request asks for one")
 	default:
-		p.streams, p.begun, p.asked = true, a, q
+		p.streams, p.partial, p.partialQuestion = true, a, q
 		p.reasons = p.reasons || a.reasoned
 		switch total := a.took.Round(time.Millisecond); {
 		case a.pieces == 0:
-			p.say(Note, "stream", "complete, without text")
+			p.say(Note, "stream", "complete, but without text")
 		case a.pieces == 1 || a.took > time.Second && a.first > a.took*9/10:
-			p.say(Note, "stream", "complete, but its text arrives at once after %v: something in between collects it, so that a cut loses everything", total)
+			p.say(Note, "stream", "complete, but all text arrives at once after %v: something on the way buffers it, so a cut loses everything", total)
 		default:
 			p.say(OK, "stream", "%s of text, the first after %v, the end after %v", plural(a.pieces, "piece"), a.first.Round(time.Millisecond), total)
 		}
 		if a.finish == "" {
-			p.say(Note, "stream", "without a finish reason: the gateway adds it, once it has seen that the target never sends one")
+			p.say(Note, "stream", "no finish reason: the gateway adds one once it has learned that the target never sends any")
 		}
 		if a.prompt == 0 {
-			p.say(Note, "stream", "without usage: costs of streams are estimated")
+			p.say(Note, "stream", "no usage: the costs of streams are estimated")
 		}
 	}
 }
 
-// tools offers one tool for two things.
+// tools offers one tool and asks for two calls.
 func (p *probe) tools(ctx context.Context) {
 	schema := map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"}}
 	const about = "The current weather of one city."
@@ -254,92 +254,92 @@ func (p *probe) tools(ctx context.Context) {
 		more["tools"] = []any{map[string]any{"type": "function", "function": map[string]any{"name": toolName, "description": about, "parameters": schema}}}
 		more["parallel_tool_calls"] = true
 	}
-	refused := len(p.without)
-	a := p.ask(ctx, p.question("", weather, p.output(), more))
-	if len(p.without) > refused {
-		p.say(Note, "tools", "refused, and the gateway does not leave it out: %s", strings.Join(p.without[refused:], ", "))
+	before := len(p.refused)
+	a := p.ask(ctx, p.question("", toolPrompt, p.output(), more))
+	if len(p.refused) > before {
+		p.say(Note, "tools", "refused, and the gateway does not remove it: %s", strings.Join(p.refused[before:], ", "))
 	}
-	if a.spent {
+	if a.skipped {
 		p.say(Unknown, "tools", "%s", a.reason())
 		return
 	}
-	broken := slices.ContainsFunc(a.calls, func(c call) bool { return !c.usable() })
+	broken := slices.ContainsFunc(a.calls, func(c toolCall) bool { return !c.usable() })
 	switch {
 	case a.failure != nil && a.failure.Spec.Class.Retryable():
-		p.say(Unknown, "tools", "not at the moment: %s", a.reason())
+		p.say(Unknown, "tools", "temporarily unavailable: %s", a.reason())
 	case a.failure != nil:
-		p.say(Problem, "tools", "agents cannot use it: %s", a.reason())
+		p.say(Problem, "tools", "agents cannot use this target: %s", a.reason())
 	case len(a.calls) == 0 && strings.Contains(a.text, toolName):
-		p.say(Note, "tools", "the call stands in the text: the gateway makes a call of it where it knows the dialect; does the server parse tool calls?")
+		p.say(Note, "tools", "the call is in the text: the gateway extracts it if it knows the dialect; check that the server parses tool calls")
 	case len(a.calls) == 0 && (a.finish == "length" || a.finish == "max_tokens"):
-		p.say(Unknown, "tools", "no call within %d tokens", p.output())
+		p.say(Unknown, "tools", "no tool call within %d tokens", p.output())
 	case len(a.calls) == 0:
-		p.say(Note, "tools", "the model answered in words instead of a call")
+		p.say(Note, "tools", "the model answers with text instead of a tool call")
 	case broken:
-		p.say(Note, "tools", "%s, not all with usable arguments: the gateway mends them or asks again", plural(len(a.calls), "call"))
+		p.say(Note, "tools", "%s, not all with usable arguments: the gateway repairs them or asks the model again", plural(len(a.calls), "call"))
 	case a.merged:
-		p.say(OK, "tools", "%s in one answer, under one index: the gateway tells them apart", plural(len(a.calls), "call"))
+		p.say(OK, "tools", "%s in one answer with the same index: the gateway separates them", plural(len(a.calls), "call"))
 	case len(a.calls) == 1:
-		p.say(OK, "tools", "1 call with usable arguments; for two things at once, still one: no parallel calls")
+		p.say(OK, "tools", "1 call with usable arguments, although the prompt asks for two: no parallel calls")
 	default:
 		p.say(OK, "tools", "%s in one answer, with usable arguments", plural(len(a.calls), "call"))
 	}
 }
 
-// continuation finds out how the target continues an answer that broke off: it is given the first
-// half of the one it has just written.
+// continuation tests which kind of prefill makes the target continue a cut answer. It sends the
+// first half of the answer that the target has just streamed.
 func (p *probe) continuation(ctx context.Context) {
 	set := p.cfg.Prefills()
 	known := set
 	if known == recovery.PrefillAuto {
-		known = upstream.ServerPrefill(p.server, p.list)
+		known = upstream.ServerPrefill(p.serverHeader, p.modelList)
 	}
-	if p.begun == nil || utf8.RuneCountInString(p.begun.text) < 30 {
-		p.say(Unknown, "prefill", "there is no text of some length to continue")
+	if p.partial == nil || utf8.RuneCountInString(p.partial.text) < 30 {
+		p.say(Unknown, "prefill", "the streamed answer is too short to continue")
 		return
 	}
-	cut := len(p.begun.text) / 2
-	cut = max(strings.LastIndexAny(p.begun.text[:cut], " \n"), len(p.begun.text)/4)
-	given := recovery.Head(p.begun.text, cut)
-	rest := p.begun.text[len(given):]
+	cut := len(p.partial.text) / 2
+	cut = max(strings.LastIndexAny(p.partial.text[:cut], " \n"), len(p.partial.text)/4)
+	given := recovery.Head(p.partial.text, cut)
+	rest := p.partial.text[len(given):]
 	last := ""
-	for _, way := range p.ways(known) {
-		body, err := p.body(p.asked, given, way)
+	for _, way := range p.prefillOrder(known) {
+		body, err := p.body(p.partialQuestion, given, way)
 		if err != nil {
 			continue
 		}
 		a := p.post(ctx, body, 0)
-		if a.spent && last != "" {
-			break // the likelier ways were tried
+		if a.skipped && last != "" {
+			break // the most likely ones are tested
 		}
-		if a.spent || a.class().Retryable() {
+		if a.skipped || a.class().Retryable() {
 			p.say(Unknown, "prefill", "%s", a.reason())
 			return
 		}
-		if last = verdict(a, given, rest); last != "" && !(last == otherWords && way == known) {
+		if last = continuationFault(a, given, rest); last != "" && !(last == otherText && way == known) {
 			continue
 		}
 		p.prefill = way
 		switch {
 		case way == set:
-			p.say(OK, "prefill", "the target goes on from a given beginning (prefill: %s, as set or known)", way)
+			p.say(OK, "prefill", "the target continues a given beginning (prefill: %s, as configured or known)", way)
 		case way == known:
-			p.say(OK, "prefill", "the target goes on from a given beginning (%s); prefill: auto finds that out after the first cut", way)
+			p.say(OK, "prefill", "the target continues a given beginning (%s); prefill: auto detects this after the first cut", way)
 		default:
-			p.say(Note, "prefill", "the target goes on from a given beginning: set prefill: %s", way)
+			p.say(Note, "prefill", "the target continues a given beginning: set prefill: %s", way)
 		}
 		return
 	}
 	p.prefill = recovery.PrefillNone
 	if set != recovery.PrefillNone && set != recovery.PrefillAuto {
-		p.say(Problem, "prefill", "prefill: %s is set or known, and the target does not go on: %s", set, last)
+		p.say(Problem, "prefill", "prefill: %s is configured or known, but the target does not continue: %s", set, last)
 		return
 	}
-	p.say(Note, "prefill", "the target does not go on from a given beginning (%s)", last)
+	p.say(Note, "prefill", "the target does not continue a given beginning (%s)", last)
 }
 
-// ways are the ways of prefill that are tried, the likeliest first.
-func (p *probe) ways(known recovery.Prefill) []recovery.Prefill {
+// prefillOrder returns the kinds of prefill to test, the most likely first.
+func (p *probe) prefillOrder(known recovery.Prefill) []recovery.Prefill {
 	all := []recovery.Prefill{recovery.PrefillAssistant, recovery.PrefillContinue, recovery.PrefillPrefix}
 	if p.cfg.Messages() || p.cfg.Prefills() == recovery.PrefillNone {
 		return all[:1]
@@ -350,10 +350,10 @@ func (p *probe) ways(known recovery.Prefill) []recovery.Prefill {
 	return all
 }
 
-// verdict says why an answer does not go on from a given beginning to the rest of a text, "" if it does.
-// Some servers (llama.cpp) send the beginning along in the first piece; the gateway takes it out.
-func verdict(a *answer, given, rest string) string {
-	const sure = 12 // bytes that are no coincidence
+// continuationFault returns "" if an answer continues the text given with rest, or else what it does instead.
+// Some servers (llama.cpp) repeat the beginning in the first piece; the gateway removes it.
+func continuationFault(a *answer, given, rest string) string {
+	const sure = 12 // equal bytes that rule out a coincidence
 	got := strings.TrimSpace(a.text)
 	begins := func(want string) bool {
 		want = strings.TrimSpace(want)
@@ -364,57 +364,58 @@ func verdict(a *answer, given, rest string) string {
 	case a.failure != nil:
 		return a.reason()
 	case got == "":
-		return "it answers with nothing"
+		return "its answer is empty"
 	case begins(rest), strings.HasPrefix(a.opening, given) && a.pieces > 1:
 		return ""
 	case begins(given):
-		return "it begins anew"
+		return "it starts over"
 	}
-	return otherWords
+	return otherText
 }
 
-// otherWords is the verdict on an answer that neither goes on nor begins anew as the first one did: of a
-// server that is known to go on it proves nothing, for a beginning in other tokens may end otherwise.
-const otherWords = "it says something else"
+// otherText describes an answer that neither continues nor starts over. For a server that is known to
+// continue it proves nothing: a beginning that is split into other tokens may lead to other text.
+const otherText = "it writes something else"
 
-// limits asks for more output than any model gives: a refusal names the limit and costs nothing.
-// Where it is accepted, a few pieces of the answer are read.
+// limits requests more output than any model allows: a refusal names the limit and costs nothing.
+// If the target accepts it, limits reads only a few pieces of the answer.
 func (p *probe) limits(ctx context.Context) {
-	if p.told == 0 {
+	if p.statedWindow == 0 {
 		q := p.question("", "Answer with the one word: ready.", hugeLimit, map[string]any{"temperature": 0, "stream": true})
 		body, err := p.body(q, "", "")
 		if err != nil {
 			return
 		}
-		a := p.post(ctx, body, enough)
+		a := p.post(ctx, body, maxPieces)
 		switch f := a.failure; {
 		case f == nil || a.class().Retryable():
 		case f.Facts.LimitTokens > 0:
-			p.told, p.source = f.Facts.LimitTokens, "its refusal of a huge output"
+			p.statedWindow, p.windowSource = f.Facts.LimitTokens, "its refusal of a huge output limit"
 		case f.Facts.MaxOutputLimit > 0:
-			p.say(OK, "output", "at most %s tokens an answer: a larger limit is lowered after the first refusal", number(f.Facts.MaxOutputLimit))
+			p.say(OK, "output", "at most %s tokens per answer: the gateway lowers a larger limit after the first refusal", number(f.Facts.MaxOutputLimit))
 		default:
 			p.say(Note, "output", "a huge output limit is refused: %s", a.reason())
 		}
 	}
 	switch {
-	case p.told == 0 && p.window > 0:
-		p.say(OK, "window", "%s tokens are configured; the target tells none", number(p.window))
-	case p.told > 0 && p.window > p.told:
-		p.say(Note, "window", "%s tokens are configured, and %s tells %s: longer prompts are refused before they are shortened", number(p.window), p.source, number(p.told))
-	case p.told > 0:
-		p.say(OK, "window", "%s tokens, says %s", number(p.told), p.source)
+	case p.statedWindow == 0 && p.configuredWindow > 0:
+		p.say(OK, "window", "%s tokens are configured; the target does not state its window", number(p.configuredWindow))
+	case p.statedWindow > 0 && p.configuredWindow > p.statedWindow:
+		p.say(Note, "window", "%s tokens are configured, but according to %s the window is %s: the gateway shortens longer prompts only after a refusal",
+			number(p.configuredWindow), p.windowSource, number(p.statedWindow))
+	case p.statedWindow > 0:
+		p.say(OK, "window", "%s tokens, according to %s", number(p.statedWindow), p.windowSource)
 	}
 }
 
-// clock compares the server's clock with this one.
+// clock compares the server's clock with this machine's.
 func (p *probe) clock(a *answer) {
 	switch skew := a.skew.Abs().Round(time.Second); {
-	case !a.dated && p.up.Local(): // llama.cpp's server; what names no time needs no clock
+	case !a.dated && p.up.Local(): // llama.cpp sends no Date; without dates the clock does not matter
 	case !a.dated:
 		p.say(Unknown, "clock", "the answer has no date")
 	case skew > time.Minute:
-		p.say(Problem, "clock", "this machine is off by %v against the server: waits that name a time are wrong, and signatures fail", skew)
+		p.say(Problem, "clock", "this machine's clock differs from the server's by %v: waits until a given time are wrong, and signatures fail", skew)
 	default:
 		p.say(OK, "clock", "within %v of the server's", max(skew, time.Second))
 	}

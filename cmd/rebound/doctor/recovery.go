@@ -14,14 +14,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/route"
 )
 
-// recoveries says what becomes of failures of a target with this configuration.
+// recoveries reports which failures of a target this configuration recovers, and how.
 func (p *probe) recoveries() {
 	c := p.Config
 	add := func(ok bool, failure, format string, args ...any) {
 		p.report.Recovery = append(p.report.Recovery, Recovery{Failure: failure, Recovered: ok, How: fmt.Sprintf(format, args...)})
 	}
 	if mode := p.mode(); mode != recovery.ModeAct {
-		add(false, "every failure", "the mode is %s: failures pass as they are", mode)
+		add(false, "every failure", "the mode is %s: failures reach the client unchanged", mode)
 		return
 	}
 	others := max(0, len(c.Models[p.name].Targets)-1)
@@ -30,54 +30,54 @@ func (p *probe) recoveries() {
 		ok, how := p.afterCut()
 		add(ok, "cut stream", "%s", how)
 		if c.Recovery.Attempts > 1 {
-			add(true, "cut before text", "the request is sent again, and the client sees nothing of it")
+			add(true, "cut before text", "the request is sent again, and the client does not notice")
 		} else {
 			add(false, "cut before text", "recovery.attempts is 1: the client gets the error")
 		}
-		add(false, "cut after a call", "a stream that breaks after a tool call was passed on ends with an error")
+		add(false, "cut after a call", "a stream that breaks after the client received a tool call ends with an error")
 	}
-	switch n := p.window; {
+	switch n := p.configuredWindow; {
 	case !c.Fit.Enabled:
 		add(false, "history too long", "fit.enabled is false: the client gets the refusal")
-	case p.cuts > 0 && (n == 0 || n > p.cuts):
-		add(false, "history too long", "the target cuts in silence: set window to %d, and the history is shortened instead", p.cuts)
-	case n > 0 && (p.told == 0 || n <= p.told):
+	case p.truncatedTo > 0 && (n == 0 || n > p.truncatedTo):
+		add(false, "history too long", "the target truncates silently: set window to %d to shorten the history instead", p.truncatedTo)
+	case n > 0 && (p.statedWindow == 0 || n <= p.statedWindow):
 		add(true, "history too long", "it is shortened to %s tokens before it is sent", number(n))
-	case p.told > 0:
-		add(true, "history too long", "it is shortened and sent again after the first refusal; with the window below, before it is sent")
+	case p.statedWindow > 0:
+		add(true, "history too long", "it is shortened and sent again after the first refusal; with the window below it is shortened before it is sent")
 	default:
-		add(true, "history too long", "it is shortened and sent again after the first refusal, which teaches the window")
+		add(true, "history too long", "it is shortened and sent again after the first refusal, from which the gateway learns the window")
 	}
 	if others+keys > 0 {
-		add(true, "rate limit", "waits of up to %s are waited out, then another target or key is asked", configs.Duration(c.Recovery.WaitSame))
+		add(true, "rate limit", "the gateway waits for up to %s; for longer waits it uses another target or key", configs.Duration(c.Recovery.WaitSame))
 	} else {
-		add(true, "rate limit", "waits of up to %s are waited out; there is no other target", configs.Duration(c.Recovery.WaitMax))
-		add(false, "bad credential, quota", "there is neither another key nor another target")
+		add(true, "rate limit", "the gateway waits for up to %s; there is no other target", configs.Duration(c.Recovery.WaitMax))
+		add(false, "bad credential, quota", "there is no other key or target")
 	}
 	if others > 0 {
-		add(true, "outage", "the request moves to %s", plural(others, "other target"))
+		add(true, "outage", "the request goes to %s", plural(others, "other target"))
 	} else {
-		add(true, "outage", "the request is sent again for up to %s; a longer outage reaches the client: there is no other target", configs.Duration(c.Recovery.Patience))
+		add(true, "outage", "the request is sent again for up to %s, then the client gets the error: there is no other target", configs.Duration(c.Recovery.Patience))
 	}
 	if c.Repair.Enabled {
-		add(true, "broken tool call", "it is mended, or the model is asked again, up to %s", plural(c.Recovery.Reasks, "time"))
+		add(true, "broken tool call", "it is repaired, or the model is asked again, up to %s", plural(c.Recovery.Reasks, "time"))
 	}
 	switch n := c.Breaker.Failures; {
 	case !c.Inspect.Enabled:
 	case n > 0:
-		add(true, "failing tools, loops", "the model gets notes; after %s it is stopped", plural(n, "identical failure"))
+		add(true, "failing tools, loops", "the model gets notes; after %s the session is stopped", plural(n, "identical failure"))
 	default:
 		add(true, "failing tools, loops", "the model gets notes")
 	}
 	if len(p.edits) > 0 {
-		add(true, "refused parameters", "they are left out or renamed, for %s after each refusal", configs.Duration(c.Learn.FactTTL))
+		add(true, "refused parameters", "they are removed or renamed, for %s after each refusal", configs.Duration(c.Learn.FactTTL))
 	}
-	if len(p.without) > 0 {
-		add(false, "refused parameters", "requests with %s get the refusal", strings.Join(p.without, ", "))
+	if len(p.refused) > 0 {
+		add(false, "refused parameters", "requests with %s are refused", strings.Join(p.refused, ", "))
 	}
 }
 
-// mode is the most that is done to requests that go to the target.
+// mode returns the recovery mode of requests to the target.
 func (p *probe) mode() recovery.Mode {
 	m := p.Config.Recovery.Mode
 	for _, lower := range []recovery.Mode{p.cfg.Mode, p.Config.Models[p.name].Mode} {
@@ -88,44 +88,44 @@ func (p *probe) mode() recovery.Mode {
 	return m
 }
 
-// afterCut says what becomes of a stream that breaks after text was passed on.
+// afterCut reports whether and how a stream is recovered that breaks after the client received text.
 func (p *probe) afterCut() (ok bool, how string) {
 	s := p.Config.Stream
 	switch s.MidStream {
 	case "error":
 		return false, "stream.mid_stream is error: the client gets an error"
 	case "buffer":
-		return true, "answers are held until they are complete, and asked for again (stream.mid_stream: buffer)"
+		return true, "answers are held until they are complete, and requested again after a cut (stream.mid_stream: buffer)"
 	}
 	set := p.cfg.Prefills()
-	usable := p.prefill != "" && p.prefill != recovery.PrefillNone && (set == p.prefill || set == recovery.PrefillAuto && p.prefill == upstream.ServerPrefill(p.server, p.list))
+	usable := p.prefill != "" && p.prefill != recovery.PrefillNone && (set == p.prefill || set == recovery.PrefillAuto && p.prefill == upstream.ServerPrefill(p.serverHeader, p.modelList))
 	asks := slices.Contains(s.Continue, recovery.WayAsk)
 	switch {
 	case usable && slices.Contains(s.Continue, recovery.WayPrefill):
-		return true, "continued by prefill: the target goes on from the text that the client has"
+		return true, "continued by prefill: the target continues the text that the client already has"
 	case asks && p.prefill == recovery.PrefillNone:
-		return true, "continued by asking: the model repeats its last words and goes on (JSON cannot be continued so)"
+		return true, "continued by asking: the model repeats its last words and goes on (not inside JSON)"
 	case asks && p.prefill != "":
-		return true, "continued by asking the model to go on; surer is prefill, see the configuration below"
+		return true, "continued by asking the model to go on; prefill is more reliable, see the configuration below"
 	case asks:
-		return true, "continued by asking the model to go on, unless the target turns out to know a prefill"
+		return true, "continued by asking the model to go on, or by prefill if the target turns out to support it"
 	case slices.Contains(s.Continue, recovery.WayReplay):
-		return true, "asked again, and continued if the answer begins with the same words (temperature 0 or a seed)"
+		return true, "requested again, and continued if the new answer begins with the same words (temperature 0 or a seed)"
 	}
-	return false, "stream.continue names no way: the client gets an error"
+	return false, "no method in stream.continue works here: the client gets an error"
 }
 
-// fittingConfig is the configuration that fits, "" where nothing is to be set.
-func fittingConfig(c *configs.Config, probes []*probe) string {
+// suggestedConfig returns YAML with the settings that the probes suggest, or "" if there are none.
+func suggestedConfig(c *configs.Config, probes []*probe) string {
 	prefills, windows := map[string]recovery.Prefill{}, map[recovery.Target]int{}
 	named := map[string]route.Model{}
 	for _, p := range probes {
 		set := p.cfg.Prefills()
-		if p.prefill != "" && p.prefill != set && !(set == recovery.PrefillAuto && p.prefill == upstream.ServerPrefill(p.server, p.list)) {
+		if p.prefill != "" && p.prefill != set && !(set == recovery.PrefillAuto && p.prefill == upstream.ServerPrefill(p.serverHeader, p.modelList)) {
 			prefills[p.target.Upstream] = p.prefill
 		}
-		best := cmp.Or(p.cuts, p.told)
-		if !p.answers || best == 0 || p.window > 0 && p.window <= best || p.name == "" && p.ambiguous(probes) {
+		best := cmp.Or(p.truncatedTo, p.statedWindow)
+		if !p.answers || best == 0 || p.configuredWindow > 0 && p.configuredWindow <= best || p.name == "" && p.ambiguous(probes) {
 			continue
 		}
 		windows[recovery.Target{Upstream: p.target.Upstream, Model: p.target.Model}] = best
@@ -141,8 +141,8 @@ func fittingConfig(c *configs.Config, probes []*probe) string {
 	return render(c, prefills, windows, named)
 }
 
-// ambiguous reports whether a model that is not configured may not be bound to the target: requests
-// for it do not go there, or another upstream has one of that name.
+// ambiguous reports whether the configuration must not bind an unconfigured model to this target: its
+// requests go elsewhere, or another upstream has a model of that name.
 func (p *probe) ambiguous(probes []*probe) bool {
 	_, taken := p.Config.Models[p.target.Model]
 	return taken || p.target.Upstream != p.Config.DefaultOf(p.cfg.Messages()) || slices.ContainsFunc(probes, func(o *probe) bool {
@@ -150,8 +150,8 @@ func (p *probe) ambiguous(probes []*probe) bool {
 	})
 }
 
-// render writes a configuration that can be loaded by itself. Who names upstreams names all, so
-// without a file all of them are in it.
+// render writes a configuration that loads by itself. Configured upstreams replace the built-in
+// ones, so without a configuration file it contains all of them.
 func render(c *configs.Config, prefills map[string]recovery.Prefill, windows map[recovery.Target]int, named map[string]route.Model) string {
 	shown := map[string]bool{}
 	for name := range c.Upstreams {
@@ -206,7 +206,7 @@ func render(c *configs.Config, prefills map[string]recovery.Prefill, windows map
 	return b.String()
 }
 
-// defaultOf is the default upstream among those that are shown, else the first of them.
+// defaultOf returns the default upstream if it is shown, or else the first shown one.
 func defaultOf(c *configs.Config, shown map[string]bool) string {
 	if shown[c.DefaultUpstream] {
 		return c.DefaultUpstream
@@ -214,10 +214,10 @@ func defaultOf(c *configs.Config, shown map[string]bool) string {
 	return slices.Sorted(maps.Keys(shown))[0]
 }
 
-// plainURL is an address that YAML reads as it stands.
+// plainURL matches URLs that need no quotes in YAML.
 var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9_./:-]*[A-Za-z0-9_/-]$`)
 
-// quoted is a string as YAML has it, in quotes where it might be taken for something else.
+// quoted returns a string as a YAML scalar, in quotes if it needs them.
 func quoted(s string) string {
 	if plainURL.MatchString(s) {
 		return s

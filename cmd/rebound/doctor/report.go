@@ -10,51 +10,51 @@ import (
 	"text/tabwriter"
 )
 
-// Status is how a finding is meant.
+// Status says how serious a finding is.
 type Status string
 
 // The kinds of findings.
 const (
 	OK      Status = "ok"
-	Note    Status = "note"    // worth knowing; users are served
-	Problem Status = "problem" // users would get failures
-	Unknown Status = "unknown" // it could not be seen
+	Note    Status = "note"    // worth knowing; requests succeed
+	Problem Status = "problem" // requests of users would fail
+	Unknown Status = "unknown" // it could not be tested
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
-	Status Status `json:"status"`
-	Check  string `json:"check"`
-	Said   string `json:"said"`
+	Status  Status `json:"status"`
+	Check   string `json:"check"`
+	Message string `json:"said"`
 }
 
-// Recovery is what becomes of one kind of failure.
+// Recovery says how the gateway handles one kind of failure.
 type Recovery struct {
 	Failure   string `json:"failure"`
 	Recovered bool   `json:"recovered"`
 	How       string `json:"how"`
 }
 
-// Target is what was found out about one target.
+// Target holds the results for one target.
 type Target struct {
 	Target   string     `json:"target"` // upstream/model, with the key's label if there is one
 	URL      string     `json:"url"`
 	Requests int        `json:"requests"`
-	Tokens   int        `json:"tokens"` // as the target reports them
+	Tokens   int        `json:"tokens"` // total, as the target reports them
 	Findings []Finding  `json:"findings"`
-	Recovery []Recovery `json:"recovery,omitempty"` // empty where the target did not answer
+	Recovery []Recovery `json:"recovery,omitempty"` // empty if the target does not answer
 }
 
 // Report is the result of a run. It holds no secret.
 type Report struct {
 	Gateway []Finding `json:"gateway"`
 	Targets []*Target `json:"targets"`
-	// Config is YAML with the settings that fit and are not set; "" if there are none.
+	// Config is YAML with suggested settings, "" if there are none.
 	Config string `json:"config"`
-	File   string `json:"file,omitempty"` // the configuration's file, if there is one
+	File   string `json:"file,omitempty"` // the configuration file, if there is one
 }
 
-// Count is how many findings have a status.
+// Count returns the number of findings with a status.
 func (r *Report) Count(s Status) (n int) {
 	all := r.Gateway
 	for _, t := range r.Targets {
@@ -68,7 +68,7 @@ func (r *Report) Count(s Status) (n int) {
 	return n
 }
 
-// JSON writes the report for programs.
+// JSON writes the report as indented JSON.
 func (r *Report) JSON(out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
@@ -76,7 +76,7 @@ func (r *Report) JSON(out io.Writer) error {
 	return e.Encode(r)
 }
 
-// Print writes the report for people.
+// Print writes the report as text.
 func (r *Report) Print(out io.Writer) error {
 	var b strings.Builder
 	for _, t := range r.Targets {
@@ -87,7 +87,7 @@ func (r *Report) Print(out io.Writer) error {
 		b.WriteString("\n")
 		table(&b, t.Findings)
 		for _, recovered := range [...]bool{true, false} {
-			title := map[bool]string{true: "  What is recovered:\n", false: "  What is not:\n"}[recovered]
+			title := map[bool]string{true: "  Recovered:\n", false: "  Not recovered:\n"}[recovered]
 			w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 			for _, o := range t.Recovery {
 				if o.Recovered == recovered {
@@ -105,37 +105,37 @@ func (r *Report) Print(out io.Writer) error {
 		b.WriteString("\n")
 	}
 	if r.Config != "" {
-		where := "in a file for --config"
+		where := "for a new file to use with --config"
 		if r.File != "" {
-			where = "in " + r.File + ", beside what is there"
+			where = "to add to " + r.File
 		}
-		fmt.Fprintf(&b, "The configuration that fits, %s:\n\n%s\n", where, r.Config)
+		fmt.Fprintf(&b, "Suggested configuration, %s:\n\n%s\n", where, r.Config)
 	}
 	b.WriteString(r.summary() + "\n")
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// summary is the last line.
+// summary returns the last line of the report.
 func (r *Report) summary() string {
 	var parts []string
 	if n := r.Count(Problem); n > 0 {
 		parts = append(parts, plural(n, "problem"))
 	}
 	if n := r.Count(Unknown); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d could not be seen", n))
+		parts = append(parts, fmt.Sprintf("%d unknown", n))
 	}
 	if r.Config == "" && len(parts) == 0 {
-		return "All is well, and the configuration fits."
+		return "No problems, and no changes to suggest."
 	}
-	return cmp.Or(strings.Join(parts, ", "), "All is well") + "."
+	return cmp.Or(strings.Join(parts, ", "), "No problems") + "."
 }
 
-// table prints findings in columns.
+// table writes findings in columns.
 func table(b *strings.Builder, list []Finding) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, f := range list {
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", f.Status, f.Check, f.Said)
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", f.Status, f.Check, f.Message)
 	}
 	_ = w.Flush()
 }
@@ -147,7 +147,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// number writes a number with commas between thousands.
+// number formats a number with commas between thousands.
 func number(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
