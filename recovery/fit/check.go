@@ -21,12 +21,12 @@ var (
 // check compares a fitted request with its original before anything is sent.
 // It knows nothing of how the edits were planned. That the result is valid JSON
 // is sure: it was parsed.
-func check(before, after *transcript.Body, r *readings) error {
+func check(before, after *transcript.Body, r *parseCache) error {
 	if len(after.Raw()) >= len(before.Raw()) {
 		return errNotSmaller
 	}
 	was, is := faultsOf(before, r), faultsOf(after, r)
-	if is.orphans > was.orphans || is.unanswered > was.unanswered || is.first && !was.first {
+	if is.orphans > was.orphans || is.unanswered > was.unanswered || is.startsWithResult && !was.startsWithResult {
 		return errPairing
 	}
 	if is.empty > was.empty {
@@ -35,27 +35,27 @@ func check(before, after *transcript.Body, r *readings) error {
 	if is.broken > was.broken {
 		return errArguments
 	}
-	return sameEnds(before, after)
+	return checkProtected(before, after)
 }
 
 // faults counts what providers refuse in a history.
 type faults struct {
-	orphans    int  // results without a call in the answer before them
-	unanswered int  // calls without a result, but in the last answer
-	empty      int  // messages that say nothing and call nothing
-	broken     int  // calls whose arguments are no JSON object
-	first      bool // the conversation begins with a result
+	orphans          int  // results without a call in the answer before them
+	unanswered       int  // calls without a result, but in the last answer
+	empty            int  // messages that say nothing and call nothing
+	broken           int  // calls whose arguments are no JSON object
+	startsWithResult bool // the conversation begins with a result
 }
 
-func faultsOf(b *transcript.Body, r *readings) (f faults) {
+func faultsOf(b *transcript.Body, r *parseCache) (f faults) {
 	var open map[string]int
 	began := false
 	list, anywhere := b.Messages(), b.PairsAnywhere()
 	for i, m := range list {
-		said := r.read(m)
+		said := r.parse(m)
 		switch m.Role {
 		case transcript.RoleTool:
-			f.first = f.first || !began
+			f.startsWithResult = f.startsWithResult || !began
 			if id := said.answers; open[id] > 0 {
 				open[id]--
 			} else {
@@ -70,7 +70,7 @@ func faultsOf(b *transcript.Body, r *readings) (f faults) {
 			}
 			open = nil
 		}
-		f.broken += said.broken
+		f.broken += said.brokenCalls
 		if len(said.calls) > 0 {
 			if open == nil {
 				open = make(map[string]int, len(said.calls))
@@ -114,7 +114,7 @@ func onlyMedia(before, after transcript.Message) bool {
 // onlyPastes reports whether a person's message has lost nothing but what was
 // pasted into it: what stands before the first paste and behind the last is there.
 func onlyPastes(before, after string) bool {
-	list := pastes(before, false)
+	list := findPastes(before, false)
 	if len(list) == 0 {
 		return false
 	}
@@ -122,12 +122,12 @@ func onlyPastes(before, after string) bool {
 	return strings.HasPrefix(after, before[:first]) && strings.HasSuffix(after, before[last:]) && strings.Contains(after, `{"_compressed"`)
 }
 
-// sameEnds checks what is never changed: which fields there are, and the
+// checkProtected checks what is never changed: which fields there are, and the
 // messages up to the first answer, or what an earlier fitting put in its place.
-func sameEnds(before, after *transcript.Body) error {
+func checkProtected(before, after *transcript.Body) error {
 	a, b := before.Messages(), after.Messages()
 	for i, m := range a {
-		if m.Role == transcript.RoleAssistant || compressed(m.Text()) {
+		if m.Role == transcript.RoleAssistant || isCompressed(m.Text()) {
 			break
 		}
 		if i < len(b) && (bytes.Equal(m.Raw(), b[i].Raw()) ||

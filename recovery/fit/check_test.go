@@ -42,7 +42,7 @@ func TestCheck(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := check(b, after, newReadings()); err != c.want {
+		if err := check(b, after, newParseCache()); err != c.want {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestCompressHopeless(t *testing.T) {
 	fixed.call("bash", `{"command":"ls"}`, lines(3000, "x"))
 	for name, s := range map[string]*script{"the rules": huge, "the tools": fixed} {
 		b := s.body(t)
-		out, r, ok := Compress(Defaults(), b, offline(), "gpt-4o", 4000, 500)
+		out, r, ok := Compress(Defaults(), b, newMeter(), "gpt-4o", 4000, 500)
 		if ok || out != b || r.TokensAfter != r.TokensBefore {
 			t.Errorf("%s: fitted to %+v", name, r)
 		}
@@ -70,7 +70,7 @@ func TestCompressNewestResult(t *testing.T) {
 	s.call("bash", `{"command":"ls"}`, "x")
 	s.call("bash", `{"command":"cat huge.log"}`, lines(20_000, "log"))
 	b := s.body(t)
-	out, r, ok := Compress(Defaults(), b, offline(), "gpt-4o", 16_000, 1000)
+	out, r, ok := Compress(Defaults(), b, newMeter(), "gpt-4o", 16_000, 1000)
 	if !ok || r.TokensAfter > 9000 || r.Steps != 1 {
 		t.Fatalf("%+v", r)
 	}
@@ -92,7 +92,7 @@ func TestCompressKeepsReasoning(t *testing.T) {
 		s.raw(`{"role":"tool","tool_call_id":"` + id + `","content":` + string(transcript.String(lines(300, "out"))) + `}`)
 	}
 	b := s.body(t)
-	out, r, ok := Compress(Defaults(), b, offline(), "gpt-4o", 30_000, 1000)
+	out, r, ok := Compress(Defaults(), b, newMeter(), "gpt-4o", 30_000, 1000)
 	if !ok || r.Steps == 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -107,12 +107,12 @@ func TestCompressKeepsReasoning(t *testing.T) {
 	}
 }
 
-// quarters counts four bytes as a token: fast, for fuzzing.
-type quarters struct{}
+// quarterCounter counts four bytes as a token: fast, for fuzzing.
+type quarterCounter struct{}
 
-func (quarters) Text(_, s string) int { return (len(s) + 3) / 4 }
+func (quarterCounter) Text(_, s string) int { return (len(s) + 3) / 4 }
 
-func (q quarters) Measure(b *transcript.Body, _ string) (c count.Counts) {
+func (q quarterCounter) Measure(b *transcript.Body, _ string) (c count.Counts) {
 	for _, m := range b.Messages() {
 		n := q.Text("", string(m.Raw()))
 		c.Messages = append(c.Messages, n)
@@ -134,7 +134,7 @@ func FuzzFit(f *testing.F) {
 		"```\"},{\"role\":\"user\",\"content\":\""+strings.Repeat("out ", 1500)+"\"},{\"role\":\"assistant\",\"content\":\"```\\npwd\\n```\"},{\"role\":\"user\",\"content\":\"/\"}]}", uint16(400))
 	f.Add(`{"messages":[{"role":"user","content":"u"},{"role":"assistant","function_call":{"name":"f","arguments":"{}"}},{"role":"function","na`+
 		`me":"f","content":"`+strings.Repeat("y ", 2500)+`"},{"role":"assistant","content":"z"}]}`, uint16(300))
-	m := quarters{}
+	m := quarterCounter{}
 	cfg := Defaults()
 	f.Fuzz(func(t *testing.T, raw string, limit uint16) {
 		b, err := transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{})
@@ -148,7 +148,7 @@ func FuzzFit(f *testing.F) {
 			}
 			return
 		}
-		if err := check(b, out, newReadings()); err != nil {
+		if err := check(b, out, newParseCache()); err != nil {
 			t.Fatal(err)
 		}
 		if r.TokensAfter >= int(limit)-50 || r.TokensAfter >= r.TokensBefore || r.Steps == 0 {

@@ -23,37 +23,37 @@ type Report struct {
 // is what the request asks for, as far as the history need not give way for it:
 // then the answer's limit is lowered to what is left. A request that fits is
 // returned as it is; ok is false where it cannot be made to fit.
-func Compress(cfg Config, b *transcript.Body, w Weigher, model string, limit, reserve int) (out *transcript.Body, r Report, ok bool) {
+func Compress(cfg Config, b *transcript.Body, w Counter, model string, limit, reserve int) (out *transcript.Body, r Report, ok bool) {
 	chars := utf8.RuneCount(b.Raw())
 	total := w.Measure(b, model).Total
 	r = Report{TokensBefore: total, TokensAfter: total, Tiers: []string{}, CharsBefore: chars, CharsAfter: chars}
 	free := reserve < 0
 	if free {
-		reserve = room(b, limit)
+		reserve = cappedReserve(b, limit)
 	}
 	d := &draft{x: &recovery.Exchange{Body: b}}
 	if budget := limit - reserve; total > budget {
 		if budget <= 0 {
 			return b, r, false
 		}
-		v := newHistory(b, newReadings(), nil)
-		k, plain := newWork(v, w, model), newWork(v, w, model)
+		v := newHistory(b, newParseCache(), nil)
+		k, plain := newRevision(v, w, model), newRevision(v, w, model)
 		target := int(cfg.TargetShare * float64(budget))
 		// What hardly fits overflows with the next turn, so the last resort goes further.
 		p := &planner{cfg: &cfg, goal: goal{budget: budget, target: target, limit: max(target, budget*85/100)}}
 		if !p.run(context.Background(), k) {
 			return b, r, false
 		}
-		body, ok := k.checked()
+		body, ok := k.buildChecked()
 		if !ok {
 			return b, r, false
 		}
 		d.body = body
 		r.TokensAfter, r.Tiers, r.Steps = k.total, k.tiers(plain), k.steps()
 	}
-	if d.out = d.sent(); free && d.limit(max(leastOutput, limit-r.TokensAfter)) {
+	if d.outgoing = d.currentBody(); free && d.limitOutput(max(minOutput, limit-r.TokensAfter)) {
 		r.Tiers = append(r.Tiers, TierOutput)
 	}
-	r.CharsAfter = utf8.RuneCount(d.out.Raw())
-	return d.out, r, true
+	r.CharsAfter = utf8.RuneCount(d.outgoing.Raw())
+	return d.outgoing, r, true
 }

@@ -31,29 +31,29 @@ type line struct {
 
 // What lines are worth: facts by themselves, all others so many times what salience says.
 const (
-	worthFact    = 30 // what the user demands, files, open errors
-	worthSaid    = 3
-	worthResult  = 1
-	worthWritten = 0.3 // arguments: what was written can be read
-	worthCommand = 0.5 // that was run, by itself
-	courtesy     = 0.1 // of what announces something or is polite, and tells no fact
+	worthFact      = 30 // what the user demands, files, open errors
+	worthSaid      = 3
+	worthResult    = 1
+	worthWritten   = 0.3 // arguments: what was written can be read
+	worthCommand   = 0.5 // that was run, by itself
+	courtesyFactor = 0.1 // of what announces something or is polite, and tells no fact
 )
 
 // digest collects the lines of messages that go, in their order.
 type digest struct {
-	lines []line
-	said  map[string]int // the last line that says so
-	files map[string]int // the line of each file
-	open  map[string]int // the line of each error that nothing resolved, by what was tried
-	words string         // of an earlier summary
+	lines          []line
+	byText         map[string]int // the last line that says so
+	fileLines      map[string]int // the line of each file
+	openErrors     map[string]int // the line of each error that nothing resolved, by what was tried
+	earlierSummary string         // of an earlier summary
 }
 
 // digest reads messages that go. What an earlier text in their place says that
 // the messages do not is kept too.
-func (k *work) digest(ctx context.Context, removed []int) *digest {
-	d := &digest{said: map[string]int{}, files: map[string]int{}, open: map[string]int{}}
+func (k *revision) digest(ctx context.Context, removed []int) *digest {
+	d := &digest{byText: map[string]int{}, fileLines: map[string]int{}, openErrors: map[string]int{}}
 	if k.cut != nil {
-		d.fold(k.cut.text, true)
+		d.merge(k.cut.text, true)
 	}
 	left := removed
 	for i := removed[0]; i < len(k.v.items) && ctx.Err() == nil; i++ {
@@ -61,23 +61,23 @@ func (k *work) digest(ctx context.Context, removed []int) *digest {
 		switch {
 		case len(left) > 0 && left[0] == i:
 			left = left[1:]
-			d.message(it, k.v.excerpts)
+			d.addMessage(it, k.v.excerpts)
 		case it.result && it.caller >= 0: // it is kept, and says how the matter stands
-			d.forget(d.open, it.call.tried)
+			d.forget(d.openErrors, it.call.attempt)
 		}
 	}
-	d.discount()
+	d.discountRepeats()
 	return d
 }
 
-// message notes what one message says.
-func (d *digest) message(it *item, e excerpts) {
+// addMessage notes what one message says.
+func (d *digest) addMessage(it *item, e excerpts) {
 	switch {
-	case it.summary():
-		d.fold(it.text, false)
-	case compressed(it.text):
+	case it.isReplacement():
+		d.merge(it.text, false)
+	case isCompressed(it.text):
 	case it.result:
-		d.result(it, e)
+		d.addResult(it, e)
 	case it.Role == transcript.RoleUser || it.Role == transcript.RoleAssistant:
 		who, person := "", it.Role == transcript.RoleUser
 		if person {
@@ -88,48 +88,48 @@ func (d *digest) message(it *item, e excerpts) {
 				worth := worthSaid * salience(s)
 				if person && demands(s) {
 					worth = worthFact
-				} else if worth <= worthSaid && announces.MatchString(s) {
-					worth *= courtesy
+				} else if worth <= worthSaid && announcement.MatchString(s) {
+					worth *= courtesyFactor
 				}
 				d.add(who+s, worth)
 			}
 		}
 	}
 	for _, c := range it.calls {
-		if c.command != "" || !c.object {
+		if c.command != "" || !c.isObject {
 			continue
 		}
 		gjson.Parse(c.text).ForEach(func(_, v gjson.Result) bool {
 			if v.Type == gjson.String {
-				d.pieces(v.Str, worthWritten, e)
+				d.addLines(v.Str, worthWritten, e)
 			}
 			return true
 		})
 	}
 }
 
-// result notes what came of a call.
-func (d *digest) result(it *item, e excerpts) {
+// addResult notes what came of a call.
+func (d *digest) addResult(it *item, e excerpts) {
 	if c := &it.call; it.caller >= 0 {
-		attempt := c.tried
-		d.forget(d.open, attempt)
+		attempt := c.attempt
+		d.forget(d.openErrors, attempt)
 		if c.command != "" {
 			d.add("$ "+oneLine(c.command, 120), worthCommand)
 		}
 		if it.failed() { // the error is the last line of those it came with
-			d.pieces(it.text, worthResult, e)
-			d.fact(d.open, attempt, failedMark+c.label()+": "+cmp.Or(errorIn(it.text), oneLine(it.text, maxLine/2)))
+			d.addLines(it.text, worthResult, e)
+			d.setFact(d.openErrors, attempt, failedPrefix+c.label()+": "+cmp.Or(errorIn(it.text), oneLine(it.text, maxLine/2)))
 			return
 		}
 		for _, f := range c.files {
-			d.touch(f.Act, f.Path)
+			d.addFile(f.Act, f.Path)
 		}
 	}
-	d.pieces(it.text, worthResult, e)
+	d.addLines(it.text, worthResult, e)
 }
 
-// pieces notes the lines of a text.
-func (d *digest) pieces(text string, factor float64, e excerpts) {
+// addLines notes the lines of a text.
+func (d *digest) addLines(text string, factor float64, e excerpts) {
 	for _, p := range e.pieces(text) {
 		d.add(strings.TrimSpace(p.text), factor*p.score)
 	}
@@ -137,20 +137,20 @@ func (d *digest) pieces(text string, factor float64, e excerpts) {
 
 // add notes a line. Of what is said twice the last counts.
 func (d *digest) add(text string, worth float64) int {
-	if old, ok := d.said[text]; ok {
+	if old, ok := d.byText[text]; ok {
 		worth = max(worth, d.lines[old].worth)
 		d.lines[old].worth = 0
 	}
-	if imitates(text) {
+	if imitatesProtocol(text) {
 		worth = 0
 	}
-	d.said[text] = len(d.lines)
+	d.byText[text] = len(d.lines)
 	d.lines = append(d.lines, line{text, worth})
 	return len(d.lines) - 1
 }
 
-// fact notes a line that is sure, in place of the one that m has under the key.
-func (d *digest) fact(m map[string]int, key, text string) {
+// setFact notes a line that is sure, in place of the one that m has under the key.
+func (d *digest) setFact(m map[string]int, key, text string) {
 	d.forget(m, key)
 	m[key] = d.add(text, worthFact)
 }
@@ -158,14 +158,14 @@ func (d *digest) fact(m map[string]int, key, text string) {
 func (d *digest) forget(m map[string]int, key string) {
 	if at, ok := m[key]; ok {
 		d.lines[at].worth = 0
-		delete(d.said, d.lines[at].text)
+		delete(d.byText, d.lines[at].text)
 		delete(m, key)
 	}
 }
 
-// touch notes a file. Reading does not change what was done to it.
-func (d *digest) touch(act trajectory.Act, file string) {
-	if at, ok := d.files[file]; ok {
+// addFile notes a file. Reading does not change what was done to it.
+func (d *digest) addFile(act trajectory.Act, file string) {
+	if at, ok := d.fileLines[file]; ok {
 		was, _, _ := strings.Cut(d.lines[at].text, " ")
 		switch {
 		case act == trajectory.Read:
@@ -174,24 +174,24 @@ func (d *digest) touch(act trajectory.Act, file string) {
 			act = trajectory.Edited
 		}
 	}
-	d.fact(d.files, file, string(act)+" "+file)
+	d.setFact(d.fileLines, file, string(act)+" "+file)
 }
 
-const failedMark = "failed: "
+const failedPrefix = "failed: "
 
-// maxWords bounds what is kept of earlier summaries, in bytes.
-const maxWords = 12 << 10
+// maxEarlierSummary bounds what is kept of earlier summaries, in bytes.
+const maxEarlierSummary = 12 << 10
 
 // quotesHead stands before the lines that the program quotes.
 const quotesHead = "Lines quoted from them, in their order:"
 
-// fold takes over what an earlier text tells; beside says that its messages are at
+// merge takes over what an earlier text tells; beside says that its messages are at
 // hand, so that only the summariser's words are news.
-func (d *digest) fold(text string, beside bool) {
+func (d *digest) merge(text string, beside bool) {
 	_, body, _ := strings.Cut(gjson.Get(text, "summary").String(), "\n")
 	words, quotes, _ := strings.Cut(body, quotesHead)
-	if words = recovery.Head(strings.TrimSpace(words), maxWords-len(d.words)); words != "" {
-		d.words = strings.TrimSpace(d.words + "\n" + words)
+	if words = recovery.Head(strings.TrimSpace(words), maxEarlierSummary-len(d.earlierSummary)); words != "" {
+		d.earlierSummary = strings.TrimSpace(d.earlierSummary + "\n" + words)
 	}
 	if beside {
 		return
@@ -201,11 +201,11 @@ func (d *digest) fold(text string, beside bool) {
 		switch first, rest, _ := strings.Cut(l, " "); first {
 		case "":
 		case string(trajectory.Read), string(trajectory.Edited), string(trajectory.Created), string(trajectory.Deleted):
-			d.touch(trajectory.Act(first), rest)
-		case strings.TrimSpace(failedMark):
+			d.addFile(trajectory.Act(first), rest)
+		case strings.TrimSpace(failedPrefix):
 			label, _, _ := strings.Cut(rest, "): ")
 			_, about, _ := strings.Cut(label, " (")
-			d.fact(d.open, cmp.Or(trajectory.Attempt(about), rest), l)
+			d.setFact(d.openErrors, cmp.Or(trajectory.Attempt(about), rest), l)
 		case "user:":
 			d.add(l, worthFact)
 		default:
@@ -216,8 +216,8 @@ func (d *digest) fold(text string, beside bool) {
 
 var fileName = regexp.MustCompile(`[\w.@~-]*[/.][\w./@-]+`)
 
-// discount lowers what lines are worth that are like later ones but for files and numbers.
-func (d *digest) discount() {
+// discountRepeats lowers what lines are worth that are like later ones but for files and numbers.
+func (d *digest) discountRepeats() {
 	like := map[string]int{}
 	for i := len(d.lines) - 1; i >= 0; i-- {
 		if l := &d.lines[i]; l.worth > 0 && l.worth < worthFact {
@@ -228,9 +228,9 @@ func (d *digest) discount() {
 	}
 }
 
-// lineBase is how many bytes each line counts for besides its own when what it is
+// lineOverhead is how many bytes each line counts for besides its own when what it is
 // worth is weighed against what it costs.
-const lineBase = 400
+const lineOverhead = 400
 
 // render tells the lines that say most for their length, in their order, in at
 // most so many bytes.
@@ -243,7 +243,7 @@ func (d *digest) render(room int) string {
 	}
 	slices.SortStableFunc(best, func(i, j int) int {
 		a, b := d.lines[i], d.lines[j]
-		return cmp.Compare(b.worth/float64(len(b.text)+lineBase), a.worth/float64(len(a.text)+lineBase))
+		return cmp.Compare(b.worth/float64(len(b.text)+lineOverhead), a.worth/float64(len(a.text)+lineOverhead))
 	})
 	keep := make([]bool, len(d.lines))
 	for _, i := range best {
@@ -264,7 +264,7 @@ func (d *digest) render(room int) string {
 // replacement returns the text in place of removed messages, of at most so many tokens if
 // that is possible: the summariser's words, if there are any, and what the
 // program quotes. used is how many it has.
-func (k *work) replacement(removed []int, words string, d *digest, tokens int) (text string, used int) {
+func (k *revision) replacement(removed []int, words string, d *digest, tokens int) (text string, used int) {
 	chars := 0
 	for _, i := range removed {
 		chars += utf8.RuneCountInString(k.v.items[i].text)
@@ -278,13 +278,13 @@ func (k *work) replacement(removed []int, words string, d *digest, tokens int) (
 	if words != "" {
 		head = summaryHead + size
 	}
-	if words = cmp.Or(words, d.words); words != "" {
+	if words = cmp.Or(words, d.earlierSummary); words != "" {
 		head += "\n\n" + words
 	}
 	head += "\n\n" + quotesHead
 	for room, n := tokens*4, 0; n < 6; n++ {
 		text = mark(head + d.render(room))
-		if used = k.w.Text(k.model, text) + framing; used <= tokens {
+		if used = k.counter.Text(k.model, text) + framingTokens; used <= tokens {
 			break
 		}
 		room = min(room*9/10, room*tokens/used*49/50)
@@ -292,10 +292,10 @@ func (k *work) replacement(removed []int, words string, d *digest, tokens int) (
 	return text, used
 }
 
-// summary reports whether the message is a text that an earlier fitting put in
+// isReplacement reports whether the message is a text that an earlier fitting put in
 // place of others, and which the client now has in its history.
-func (it *item) summary() bool {
-	if it.result || it.Role != transcript.RoleUser && it.Role != transcript.RoleAssistant || !compressed(it.text) {
+func (it *item) isReplacement() bool {
+	if it.result || it.Role != transcript.RoleUser && it.Role != transcript.RoleAssistant || !isCompressed(it.text) {
 		return false
 	}
 	text := gjson.Get(it.text, "summary").String()
@@ -305,11 +305,11 @@ func (it *item) summary() bool {
 var (
 	// announced are how sentences begin that say what is done next, or are polite: the
 	// calls that follow say the former, and nobody needs the latter.
-	announces = regexp.MustCompile(`(?i)^\W*(?:now,? )?(?:let me|let's|let us|i'll|i will|i'm going to|i am going to|now i|now let|next,? i|first,? i|` +
+	announcement = regexp.MustCompile(`(?i)^\W*(?:now,? )?(?:let me|let's|let us|i'll|i will|i'm going to|i am going to|now i|now let|next,? i|first,? i|` +
 		`i need to (?:see|check|look|find)|i can see|here(?:'s| is) (?:the|what)|perfect|great|excellent|good (?:question|idea|point|catch)|` +
 		`you(?:'re| are) (?:absolutely )?right|sorry|sure|of course|okay|ok|done|thank)\b`)
-	// demand is how people restrict work.
-	demand = regexp.MustCompile(`(?i)\b(?:must|never|always|only|avoid|forbidden|prohibited|required|mandatory|shall|should(?: not|n['’]t)|ensure|make sure|` +
+	// demandWords is how people restrict work.
+	demandWords = regexp.MustCompile(`(?i)\b(?:must|never|always|only|avoid|forbidden|prohibited|required|mandatory|shall|should(?: not|n['’]t)|ensure|make sure|` +
 		`instead of|rather than|without|not allowed|under no circumstances|stick to|at (?:most|least)|(?:do|does|can|may|must|should|shall|will)(?:n['’]t| not)|` +
 		`cannot|no (?:new|other|more|longer)|leave|keep|use|prefer|remember)\b`)
 	sentenceEnd = regexp.MustCompile("[.!?](?:[\"')\\]`*]*)\\s+")
@@ -336,7 +336,7 @@ func sentences(text string) func(yield func(string) bool) {
 func demands(s string) bool {
 	s = strings.TrimSpace(s)
 	words := len(strings.Fields(s))
-	if words < 3 || words > 80 || strings.HasSuffix(s, "?") || !demand.MatchString(s) {
+	if words < 3 || words > 80 || strings.HasSuffix(s, "?") || !demandWords.MatchString(s) {
 		return false
 	}
 	plain, all := 0, 0

@@ -33,8 +33,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// eventful is a session with everything that a digest tells.
-func eventful(more int) *script {
+// eventfulScript is a session with everything that a digest tells.
+func eventfulScript(more int) *script {
 	s := newScript()
 	s.call("write", `{"path":"src/new.go","content":"package src"}`, "Wrote it")
 	s.call("edit", `{"path":"src/old.go","old":"a","new":"b"}`, "done")
@@ -62,8 +62,8 @@ func digestIn(b *transcript.Body) (text string) {
 	return text
 }
 
-// says reports whether a digest says something, or a message that is kept does.
-func says(b *transcript.Body, what string) bool {
+// digestSays reports whether a digest says something, or a message that is kept does.
+func digestSays(b *transcript.Body, what string) bool {
 	if strings.Contains(digestIn(b), what) {
 		return true
 	}
@@ -71,7 +71,7 @@ func says(b *transcript.Body, what string) bool {
 		what = rest
 	}
 	for _, m := range b.Messages() {
-		if what != "" && !compressed(m.Text()) && strings.Contains(m.Text(), what) {
+		if what != "" && !isCompressed(m.Text()) && strings.Contains(m.Text(), what) {
 			return true
 		}
 	}
@@ -83,14 +83,14 @@ var wanted = []string{"(user): Never rename the table orders.", "\ncreated src/n
 	"make broken): x.c:3: error: missing semicolon", "$ make mended\nall built", "\nThe cause is the rounding in old.go."}
 
 func TestDigestTells(t *testing.T) {
-	b := eventful(60).body(t)
-	out, r, ok := Compress(Defaults(), b, offline(), "gpt-4o", 7000, 500)
+	b := eventfulScript(60).body(t)
+	out, r, ok := Compress(Defaults(), b, newMeter(), "gpt-4o", 7000, 500)
 	if !ok || !slices.Contains(r.Tiers, TierDigest) {
 		t.Fatalf("%+v", r)
 	}
 	d := digestIn(out)
 	for _, w := range wanted {
-		if !says(out, w) {
+		if !digestSays(out, w) {
 			t.Errorf("the digest does not say %q", w)
 		}
 	}
@@ -100,7 +100,7 @@ func TestDigestTells(t *testing.T) {
 	if t.Failed() {
 		t.Log(d)
 	}
-	if again, _, _ := Compress(Defaults(), b, offline(), "gpt-4o", 7000, 500); string(again.Raw()) != string(out.Raw()) {
+	if again, _, _ := Compress(Defaults(), b, newMeter(), "gpt-4o", 7000, 500); string(again.Raw()) != string(out.Raw()) {
 		t.Error("another digest the second time")
 	}
 	// The client goes on with what it was given.
@@ -118,7 +118,7 @@ func TestDigestTells(t *testing.T) {
 		s.say("assistant", strings.Repeat("I go on thinking ", 15))
 	}
 	s.call("bash", `{"command":"true"}`, "ok")
-	out, r, ok = Compress(Defaults(), s.body(t), offline(), "gpt-4o", 7000, 500)
+	out, r, ok = Compress(Defaults(), s.body(t), newMeter(), "gpt-4o", 7000, 500)
 	if !ok || !slices.Contains(r.Tiers, TierDigest) {
 		t.Fatalf("%+v", r)
 	}
@@ -128,7 +128,7 @@ func TestDigestTells(t *testing.T) {
 			if strings.Contains(d, "make broken):") {
 				t.Error("an error that was mended since is told as open")
 			}
-		} else if !says(out, w) {
+		} else if !digestSays(out, w) {
 			t.Errorf("the second digest does not say %q", w)
 		}
 	}
@@ -150,7 +150,7 @@ func TestDigestQuotesNoCalls(t *testing.T) {
 		s.call("bash", `{"command":"date"}`, strings.Repeat("it is late now ", 20)+strings.Repeat("x", s.n))
 		s.say("assistant", strings.Repeat("I think about it ", 15))
 	}
-	out, _, ok := Compress(Defaults(), s.body(t), offline(), "gpt-4o", 4000, 500)
+	out, _, ok := Compress(Defaults(), s.body(t), newMeter(), "gpt-4o", 4000, 500)
 	if d := digestIn(out); !ok || !strings.Contains(d, "4712") || strings.Contains(d, "4711") || strings.Contains(d, "_compressed") {
 		t.Errorf("%v: %s", ok, d)
 	}
@@ -159,8 +159,8 @@ func TestDigestQuotesNoCalls(t *testing.T) {
 // Whatever the summariser does, the request is fitted; and a summary that once
 // worked is told in the digest that takes its place.
 func TestDigestForBadSummaries(t *testing.T) {
-	b := eventful(60).body(t)
-	for name, a := range map[string]answers{
+	b := eventfulScript(60).body(t)
+	for name, a := range map[string]completerFunc{
 		"none":     nil,
 		"error":    func(recovery.Prompt) (string, error) { return "", errors.New("no") },
 		"empty":    func(recovery.Prompt) (string, error) { return "", nil },
@@ -169,7 +169,7 @@ func TestDigestForBadSummaries(t *testing.T) {
 			return fineSummary + strings.Repeat("\nFiles: on and on", 9000), nil
 		},
 	} {
-		f := fitter(t, Defaults(), nil)
+		f := newTestFitter(t, Defaults(), nil)
 		_, out := fitOnce(t, f, b, 7000, "", a)
 		if out == nil || !slices.Contains(out.Tiers, TierDigest) || digestIn(out.Body) == "" {
 			t.Errorf("%s: %+v", name, out)
@@ -178,21 +178,21 @@ func TestDigestForBadSummaries(t *testing.T) {
 	cfg := Defaults()
 	cfg.Summarize = false
 	calls := 0
-	_, out := fitOnce(t, fitter(t, cfg, nil), b, 7000, "", func(recovery.Prompt) (string, error) { calls++; return fineSummary, nil })
+	_, out := fitOnce(t, newTestFitter(t, cfg, nil), b, 7000, "", func(recovery.Prompt) (string, error) { calls++; return fineSummary, nil })
 	if out == nil || calls > 0 || !slices.Contains(out.Tiers, TierDigest) {
 		t.Errorf("%d calls: %+v", calls, out)
 	}
 }
 
 func TestDigestFoldsSummary(t *testing.T) {
-	s := eventful(60)
-	disk := newShelf()
-	f := fitter(t, Defaults(), disk)
+	s := eventfulScript(60)
+	disk := newFakeStore()
+	f := newTestFitter(t, Defaults(), disk)
 	x, out := fitOnce(t, f, s.body(t), 7000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 	if out == nil || slices.Contains(out.Tiers, TierDigest) {
 		t.Fatalf("%+v", out)
 	}
-	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
+	f.Learn(x, &x.Candidates[0], recovery.Usage{Input: out.After})
 	f.Flush()
 	for range 60 {
 		s.call("bash", `{"command":"date"}`, strings.Repeat("it is later now ", 20)+strings.Repeat("y", s.n))
@@ -206,12 +206,12 @@ func TestDigestFoldsSummary(t *testing.T) {
 			t.Fatal("not fitted")
 		}
 		for _, w := range append(slices.Clone(wanted[:5]), "never touch vendor", "Goal: mend the build") {
-			if _, short, _ := strings.Cut(w, "): "); !strings.Contains(told(got.Body), cmp.Or(short, w)) {
+			if _, short, _ := strings.Cut(w, "): "); !strings.Contains(allText(got.Body), cmp.Or(short, w)) {
 				t.Errorf("round %d: nothing says %q\n%s", round, w, digestIn(got.Body))
 			}
 		}
 		y.Fitted = got
-		f.Settle(y, &y.Candidates[0], recovery.Usage{Input: got.After})
+		f.Learn(y, &y.Candidates[0], recovery.Usage{Input: got.After})
 		f.Flush()
 		for range 40 {
 			s.call("bash", `{"command":"date"}`, strings.Repeat("it is latest now ", 20)+strings.Repeat("z", s.n))
@@ -220,13 +220,13 @@ func TestDigestFoldsSummary(t *testing.T) {
 	}
 }
 
-// told is all text of a request: its messages, and what stands in place of others.
-func told(b *transcript.Body) string {
+// allText is all text of a request: its messages, and what stands in place of others.
+func allText(b *transcript.Body) string {
 	var out strings.Builder
 	for _, m := range b.Messages() {
 		text := m.Text()
 		out.WriteString(text + "\n")
-		if compressed(text) {
+		if isCompressed(text) {
 			out.WriteString(gjson.Get(text, "summary").String() + "\n")
 		}
 	}

@@ -56,9 +56,9 @@ func TestDigestSticky(t *testing.T) {
 			for _, window := range []int{32_000, 20_000} {
 				t.Run(fmt.Sprintf("%s/%s/%d", c.name, summaries, window), func(t *testing.T) {
 					t.Parallel()
-					var teller *teller
+					var teller *fakeSummarizer
 					if summaries == "useless" {
-						teller = newTeller()
+						teller = newFakeSummarizer()
 						teller.answer = useless
 					}
 					st := memory.New(memory.Config{})
@@ -70,7 +70,7 @@ func TestDigestSticky(t *testing.T) {
 						defer f.Close(context.Background())
 						fitters = append(fitters, f)
 					}
-					r := &replayer{provider: newProvider(window), teller: teller, session: "s"}
+					r := &replayer{provider: newProvider(window), summarizer: teller, session: "s"}
 					turns := c.turns()
 					every := max(1, len(turns)/60)
 					for i, n := range turns {
@@ -84,8 +84,8 @@ func TestDigestSticky(t *testing.T) {
 					}
 					digests := 0
 					for i := 1; i < len(r.sent); i++ {
-						if had := len(r.sent[i-1].Messages()); !slices.Contains(r.edits, i) && common(r.sent[i-1], r.sent[i]) < had {
-							t.Errorf("request %d repeats %d of the %d messages before", i, common(r.sent[i-1], r.sent[i]), had)
+						if had := len(r.sent[i-1].Messages()); !slices.Contains(r.edits, i) && commonMessages(r.sent[i-1], r.sent[i]) < had {
+							t.Errorf("request %d repeats %d of the %d messages before", i, commonMessages(r.sent[i-1], r.sent[i]), had)
 						}
 						if len(digestsIn(r.sent[i])) > 0 {
 							digests++
@@ -190,8 +190,8 @@ func TestDigestProbes(t *testing.T) {
 				continue
 			}
 			digests++
-			k, n := survive(t, c, out.Raw(), "the digest")
-			d, _ := survive(t, c, probetest.DropOldest(c.raw(len(c.Messages)), len(out.Raw())), "")
+			k, n := countSurviving(t, c, out.Raw(), "the digest")
+			d, _ := countSurviving(t, c, probetest.DropOldest(c.raw(len(c.Messages)), len(out.Raw())), "")
 			kept, all, left = kept+k, all+n, left+d
 		}
 		fitted, dropped := float64(kept)/float64(all), float64(left)/float64(all)

@@ -14,20 +14,20 @@ import (
 // minSaving is what an edit must save, in tokens, to be made.
 const minSaving = 12
 
-// framing is what a message costs besides its text, in tokens, at most.
-const framing = 12
+// framingTokens is what a message costs besides its text, in tokens, at most.
+const framingTokens = 12
 
-// work is a history with edits: what will be built. Indices are those of the history.
-type work struct {
-	v      *history
-	w      Weigher
-	model  string
-	counts count.Counts // of the history without edits
-	at     map[int][]recipe
-	sealed map[int]*sealed // results in the summariser's words
-	cut    *cut            // turns that gave way to a text, nil for none
-	tokens []int           // of each message as it is now; 0 when removed
-	total  int             // of the whole request, as far as is known
+// revision is a history with edits: what will be built. Indices are those of the history.
+type revision struct {
+	v       *history
+	counter Counter
+	model   string
+	counts  count.Counts // of the history without edits
+	recipes map[int][]recipe
+	sealed  map[int]*sealed // results in the summariser's words
+	cut     *cut            // turns that gave way to a text, nil for none
+	tokens  []int           // of each message as it is now; 0 when removed
+	total   int             // of the whole request, as far as is known
 }
 
 // cut is a run of messages of which some are removed. A text in place of those
@@ -40,8 +40,8 @@ type cut struct {
 	sealed     *sealed
 }
 
-func newWork(v *history, w Weigher, model string) *work {
-	k := &work{v: v, w: w, model: model, counts: w.Measure(v.body, model), at: map[int][]recipe{}, sealed: map[int]*sealed{}}
+func newRevision(v *history, w Counter, model string) *revision {
+	k := &revision{v: v, counter: w, model: model, counts: w.Measure(v.body, model), recipes: map[int][]recipe{}, sealed: map[int]*sealed{}}
 	k.tokens = slices.Clone(k.counts.Messages)
 	k.total = k.counts.Total
 	return k
@@ -49,18 +49,18 @@ func newWork(v *history, w Weigher, model string) *work {
 
 // clone is a copy to try further edits on. Lists of recipes only grow, by one
 // owner at a time.
-func (k *work) clone() *work {
+func (k *revision) clone() *revision {
 	c := *k
-	c.at = make(map[int][]recipe, len(k.at))
-	for i, list := range k.at {
-		c.at[i] = slices.Clip(list)
+	c.recipes = make(map[int][]recipe, len(k.recipes))
+	for i, list := range k.recipes {
+		c.recipes[i] = slices.Clip(list)
 	}
 	c.sealed, c.tokens = maps.Clone(k.sealed), slices.Clone(k.tokens)
 	return &c
 }
 
 // removed reports whether message i is gone.
-func (k *work) removed(i int) bool {
+func (k *revision) removed(i int) bool {
 	if k.cut == nil {
 		return false
 	}
@@ -68,13 +68,13 @@ func (k *work) removed(i int) bool {
 	return gone
 }
 
-// frontier is the place behind all edits.
-func (k *work) frontier() int {
+// editedEnd is the place behind all edits.
+func (k *revision) editedEnd() int {
 	last := 0
 	if k.cut != nil {
 		last = k.cut.end
 	}
-	for i := range k.at {
+	for i := range k.recipes {
 		last = max(last, i+1)
 	}
 	for i := range k.sealed {
@@ -84,11 +84,11 @@ func (k *work) frontier() int {
 }
 
 // add makes an edit if it is possible and saves at least least tokens.
-func (k *work) add(i int, r recipe, least int) bool {
+func (k *revision) add(i int, r recipe, least int) bool {
 	if k.removed(i) || k.sealed[i] != nil {
 		return false
 	}
-	for _, have := range k.at[i] {
+	for _, have := range k.recipes[i] {
 		if have.Op == r.Op || have.Op != opArguments && r.Op != opArguments {
 			return false
 		}
@@ -102,64 +102,64 @@ func (k *work) add(i int, r recipe, least int) bool {
 		return false
 	}
 	r.Key = k.v.items[i].key
-	k.at[i] = append(k.at[i], r)
+	k.recipes[i] = append(k.recipes[i], r)
 	k.tokens[i] -= saved
 	k.total -= saved
 	return true
 }
 
 // saving is what an edit saves, in tokens.
-func (k *work) saving(i int, out rendered) (saved int) {
+func (k *revision) saving(i int, out rendered) (saved int) {
 	it := &k.v.items[i]
 	if out.media {
-		saved += k.counts.Messages[i] - k.w.Text(k.model, it.text) - framing*it.shape.Media
+		saved += k.counts.Messages[i] - k.counter.Text(k.model, it.text) - framingTokens*it.shape.Media
 	}
 	if out.texts {
-		now := k.w.Text(k.model, out.text)
+		now := k.counter.Text(k.model, out.text)
 		if it.shape.Media > 0 && it.result {
-			saved += k.counts.Messages[i] - now - framing
+			saved += k.counts.Messages[i] - now - framingTokens
 		} else {
-			saved += k.w.Text(k.model, it.text) - now
+			saved += k.counter.Text(k.model, it.text) - now
 		}
 	}
 	for n, text := range out.args {
-		saved += k.w.Text(k.model, it.calls[n].text) - k.w.Text(k.model, text)
+		saved += k.counter.Text(k.model, it.calls[n].text) - k.counter.Text(k.model, text)
 	}
 	return min(saved, k.counts.Messages[i])
 }
 
 // seal puts the summariser's words in the place of a result; an edit of it goes.
-func (k *work) seal(i int, s *sealed) {
+func (k *revision) seal(i int, s *sealed) {
 	if k.removed(i) || !k.v.items[i].result {
 		return
 	}
-	delete(k.at, i)
+	delete(k.recipes, i)
 	now := k.counts.Messages[i] - k.saving(i, rendered{text: s.text, texts: true})
 	k.total += now - k.tokens[i]
 	k.sealed[i], k.tokens[i] = s, now
 }
 
 // remove makes a cut, in the place of the one before; edits inside of it go.
-func (k *work) remove(c cut) {
+func (k *revision) remove(c cut) {
 	if k.cut != nil {
 		k.total -= k.cut.tokens
 	}
 	for _, i := range c.removed {
 		k.total -= k.tokens[i]
 		k.tokens[i] = 0
-		delete(k.at, i)
+		delete(k.recipes, i)
 		delete(k.sealed, i)
 	}
-	c.tokens = k.w.Text(k.model, c.text) + framing
+	c.tokens = k.counter.Text(k.model, c.text) + framingTokens
 	k.total += c.tokens
 	k.cut = &c
 }
 
 // steps is how many messages were changed or removed.
-func (k *work) steps() int {
-	n := len(k.at)
+func (k *revision) steps() int {
+	n := len(k.recipes)
 	for i := range k.sealed {
-		if len(k.at[i]) == 0 {
+		if len(k.recipes[i]) == 0 {
 			n++
 		}
 	}
@@ -170,11 +170,11 @@ func (k *work) steps() int {
 }
 
 // tiers names the edits that k has and was has not.
-func (k *work) tiers(was *work) (names []string) {
+func (k *revision) tiers(was *revision) (names []string) {
 	did := map[string]bool{}
-	for i, list := range k.at {
+	for i, list := range k.recipes {
 		for _, r := range list {
-			if !slices.Contains(was.at[i], r) {
+			if !slices.Contains(was.recipes[i], r) {
 				did[tierOf[r.Op]] = true
 			}
 		}
@@ -197,10 +197,10 @@ func (k *work) tiers(was *work) (names []string) {
 var tierOf = map[op]string{opShorten: TierResults, opArguments: TierArguments, opLong: TierLong, opMedia: TierMedia}
 
 // build writes the history with its edits.
-func (k *work) build() (*transcript.Body, error) {
+func (k *revision) build() (*transcript.Body, error) {
 	e := k.v.body.Edit()
 	for i := range k.v.items {
-		for _, r := range k.at[i] {
+		for _, r := range k.recipes[i] {
 			if out, ok := k.v.render(i, r); ok {
 				out.edit(k.v, e, i)
 			}
@@ -222,10 +222,10 @@ func (k *work) build() (*transcript.Body, error) {
 	return e.Body()
 }
 
-// checked is the history with its edits, if it may be sent.
-func (k *work) checked() (b *transcript.Body, ok bool) {
+// buildChecked is the history with its edits, if it may be sent.
+func (k *revision) buildChecked() (b *transcript.Body, ok bool) {
 	b, err := k.build()
-	return b, err == nil && check(k.v.body, b, k.v.readings) == nil
+	return b, err == nil && check(k.v.body, b, k.v.cache) == nil
 }
 
 // summaryRole is who tells a summary that stands before message i: the user,
@@ -233,17 +233,17 @@ func (k *work) checked() (b *transcript.Body, ok bool) {
 // and assistant do nothing but take turns, which some templates insist on, it is
 // not the one who speaks next.
 func (v *history) summaryRole(i int) string {
-	if !v.native && i < len(v.items) && v.items[i].Role == transcript.RoleUser {
+	if !v.nativeTools && i < len(v.items) && v.items[i].Role == transcript.RoleUser {
 		return transcript.RoleAssistant
 	}
 	return transcript.RoleUser
 }
 
-// keep is what of these edits is to be remembered, in the order of the history.
-func (k *work) keep(s *session) {
+// saveTo is what of these edits is to be remembered, in the order of the history.
+func (k *revision) saveTo(s *session) {
 	s.Recipes, s.Sealed = nil, nil
 	for i := range k.v.items {
-		s.Recipes = append(s.Recipes, k.at[i]...)
+		s.Recipes = append(s.Recipes, k.recipes[i]...)
 		if box := k.sealed[i]; box != nil {
 			s.Sealed = append(s.Sealed, box)
 		}
@@ -257,7 +257,7 @@ func (k *work) keep(s *session) {
 // its messages again. What does not fit the history, or cannot be opened, is
 // left out. It reports whether anything was done. Counts do not decide, so that
 // every replica does the same.
-func (k *work) apply(s *session) bool {
+func (k *revision) apply(s *session) bool {
 	v, last := k.v, k.v.lastStep()
 	where := make(map[uint64]int, len(v.items))
 	for i := range v.items {
@@ -265,7 +265,7 @@ func (k *work) apply(s *session) bool {
 	}
 	for _, r := range s.Recipes {
 		i, ok := where[r.Key]
-		if !ok || i < v.lead && (r.Op != opLong && r.Op != opMedia || v.items[i].Role != transcript.RoleUser) {
+		if !ok || i < v.leadEnd && (r.Op != opLong && r.Op != opMedia || v.items[i].Role != transcript.RoleUser) {
 			continue
 		}
 		if r.Op == opLong || i < last { // after the client went back to an earlier state it may be the newest
@@ -273,15 +273,15 @@ func (k *work) apply(s *session) bool {
 		}
 	}
 	for _, box := range s.Sealed {
-		if start, ok := where[box.First]; ok && start >= v.lead && start+box.Span <= last {
+		if start, ok := where[box.First]; ok && start >= v.leadEnd && start+box.Span <= last {
 			k.unseal(box, start)
 		}
 	}
-	return len(k.at)+len(k.sealed) > 0 || k.cut != nil
+	return len(k.recipes)+len(k.sealed) > 0 || k.cut != nil
 }
 
 // unseal carries out one sealed edit at the place where its messages are.
-func (k *work) unseal(box *sealed, start int) {
+func (k *revision) unseal(box *sealed, start int) {
 	v, end := k.v, start+box.Span
 	removed, ok := box.removedIn(v, start)
 	if !ok || box.Op == opCut && (!v.boundary(start) || !v.boundary(end) || k.cut != nil) {

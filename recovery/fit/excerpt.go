@@ -17,26 +17,26 @@ var (
 	errorLine = regexp.MustCompile(`(?i)(?:error|exception|\b(?:fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|` +
 		`undefined|unresolved|invalid|` +
 		`timed out|refused|assert\w*|unbalanced|not balanced|mismatch|warning))\b`)
-	// precise are values that nobody can guess: hashes, versions, numbers of some
+	// preciseValue are values that nobody can guess: hashes, versions, numbers of some
 	// length, amounts with a unit, colours, addresses.
-	precise = regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|` +
+	preciseValue = regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|` +
 		`[kKMG]i?B|%|passed|failed|errors?|` +
 		`warnings?|tests?|tokens?|bytes|lines|files)\b|https?://`)
-	// placed are places: files with lines, and paths.
-	placed = regexp.MustCompile(`[\w./~@-]/[\w.@-]|[\w-]\.\w{1,4}[:(]\d`)
-	// declares are lines of sources that name what is there, and rules.
-	declares = regexp.MustCompile(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |` +
+	// location are places: files with lines, and paths.
+	location = regexp.MustCompile(`[\w./~@-]/[\w.@-]|[\w-]\.\w{1,4}[:(]\d`)
+	// declaration are lines of sources that name what is there, and rules.
+	declaration = regexp.MustCompile(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |` +
 		`import |from |#+ |[-*] )|` +
 		`\b(?i:must|never|always|only|do not|don't)\b`)
-	// verdict is how runs are summed up.
-	verdict = regexp.MustCompile(`(?i)^\W*(?:done|ok|success\w*|total|result|summary|passed|failed|exit|wrote|created|updated|changed|deleted|applied|` +
+	// verdictLine is how runs are summed up.
+	verdictLine = regexp.MustCompile(`(?i)^\W*(?:done|ok|success\w*|total|result|summary|passed|failed|exit|wrote|created|updated|changed|deleted|applied|` +
 		`built|finished|command exited)\b`)
 )
 
 // salience is how much a line says that is not said elsewhere.
 func salience(line string) (score float64) {
 	trimmed := strings.TrimSpace(line)
-	if letters := countWord(trimmed); letters < 3 {
+	if letters := countAlnum(trimmed); letters < 3 {
 		return 0
 	}
 	score = 1
@@ -45,24 +45,24 @@ func salience(line string) (score float64) {
 	}
 	// Most lines have none of the characters without which an expression cannot match.
 	if strings.ContainsAny(trimmed, "0123456789#/") {
-		if n := len(precise.FindAllStringIndex(trimmed, 3)); n > 0 {
+		if n := len(preciseValue.FindAllStringIndex(trimmed, 3)); n > 0 {
 			score += 1 + 0.5*float64(n)
 		}
 	}
-	if strings.ContainsAny(trimmed, "/.") && placed.MatchString(trimmed) {
+	if strings.ContainsAny(trimmed, "/.") && location.MatchString(trimmed) {
 		score++
 	}
-	if declares.MatchString(line) {
+	if declaration.MatchString(line) {
 		score++
 	}
-	if verdict.MatchString(trimmed) {
+	if verdictLine.MatchString(trimmed) {
 		score += 1.5
 	}
 	return score
 }
 
-// countWord counts letters and digits, up to a few.
-func countWord(s string) (n int) {
+// countAlnum counts letters and digits, up to a few.
+func countAlnum(s string) (n int) {
 	for _, r := range s {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127 {
 			if n++; n == 8 {
@@ -77,7 +77,7 @@ func countWord(s string) (n int) {
 const (
 	maxLine     = 400       // bytes of a line that are kept together
 	maxSearched = 512 << 10 // bytes at each end of a text whose lines are weighed
-	ends        = 100       // what the first and the last line are worth: more than any other
+	edgeScore   = 100       // what the first and the last line are worth: more than any other
 )
 
 // gap stands for lines that an excerpt leaves out.
@@ -102,10 +102,10 @@ func (e excerpts) pieces(text string) []piece {
 	return e[text]
 }
 
-// of is at most about so many bytes of a text: the lines that say most, and
+// extract is at most about so many bytes of a text: the lines that say most, and
 // more readily those at its ends, in their order. The same text and room give the
 // same excerpt.
-func (e excerpts) of(text string, room int) string {
+func (e excerpts) extract(text string, room int) string {
 	if len(text) <= room {
 		return text
 	}
@@ -116,7 +116,7 @@ func (e excerpts) of(text string, room int) string {
 	}
 	worth := func(i int) float64 { // how it began, and what it came to, first
 		if i == 0 || i == len(list)-1 {
-			return ends
+			return edgeScore
 		}
 		return list[i].score
 	}
@@ -200,10 +200,10 @@ func pieces(text string) (list []piece) {
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// shortened is the text in place of s that keeps about room bytes of it; ok is
+// shorten is the text in place of s that keeps about room bytes of it; ok is
 // false where that saves nothing. what says what it was, where that is not plain.
-func (e excerpts) shortened(what, s string, room int) (text string, ok bool) {
-	kept := e.of(s, room)
+func (e excerpts) shorten(what, s string, room int) (text string, ok bool) {
+	kept := e.extract(s, room)
 	if len(kept) >= len(s) {
 		return "", false
 	}

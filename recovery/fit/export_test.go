@@ -11,15 +11,15 @@ import (
 
 // Replica is a replica's store before one that several share.
 func Replica(t testing.TB, server store.Store) *store.Shared {
-	s := store.NewShared(outlives{server}, newShelf(), store.SharedConfig{}, nil)
+	s := store.NewShared(noClose{server}, newFakeStore(), store.SharedConfig{}, nil)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
-// outlives is a server that others go on using.
-type outlives struct{ store.Store }
+// noClose is a server that others go on using.
+type noClose struct{ store.Store }
 
-func (outlives) Close() error { return nil }
+func (noClose) Close() error { return nil }
 
 // Prepared is what goes upstream in the first attempt in place of the client's
 // bytes, nil for those.
@@ -31,13 +31,13 @@ func (f *Fitter) Prepared(ctx context.Context, x *recovery.Exchange) *recovery.F
 	return x.Fitted
 }
 
-// Matter reports whether there may be anything to fit before the first attempt.
-func (f *Fitter) Matter(x *recovery.Exchange) bool {
-	return f.on(x) && (&draft{fitter: f, x: x}).matters()
+// MayNeedFitting reports whether there may be anything to fit before the first attempt.
+func (f *Fitter) MayNeedFitting(x *recovery.Exchange) bool {
+	return f.applies(x) && (&draft{fitter: f, x: x}).mayNeedFitting()
 }
 
-// of is the fitting of an exchange, whose stage may not have run.
-func (f *Fitter) of(x *recovery.Exchange) recovery.Fitting {
+// fitting is the fitting of an exchange, whose stage may not have run.
+func (f *Fitter) fitting(x *recovery.Exchange) recovery.Fitting {
 	if x.Fitting == nil {
 		x.Fitting = &draft{fitter: f, x: x}
 	}
@@ -46,14 +46,14 @@ func (f *Fitter) of(x *recovery.Exchange) recovery.Fitting {
 
 // Fit, Commit and Settle are those of the exchange's fitting.
 func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, fail *recovery.Failure) *recovery.Fitted {
-	if !f.on(x) {
+	if !f.applies(x) {
 		return nil
 	}
-	return f.of(x).Fit(ctx, c, fail)
+	return f.fitting(x).Fit(ctx, c, fail)
 }
 
 func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) {
-	f.of(x).Commit()
+	f.fitting(x).Commit()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	if s, ok := f.memory.store.(store.Store); ok { // as the engine does
@@ -61,20 +61,20 @@ func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) {
 	}
 }
 
-func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usage) {
-	f.of(x).Learn(c, u)
+func (f *Fitter) Learn(x *recovery.Exchange, c *recovery.Choice, u recovery.Usage) {
+	f.fitting(x).Learn(c, u)
 }
 
 // Flush waits until what was settled is stored.
 func (f *Fitter) Flush() bool {
 	done := make(chan struct{})
-	if !f.memory.later(func() { close(done) }) {
+	if !f.memory.enqueue(func() { close(done) }) {
 		return false
 	}
 	<-done
 	if s, ok := f.memory.store.(store.Store); ok {
 		var keys []string
-		f.memory.sessions.Each(func(id string, _ *held) bool {
+		f.memory.sessions.Each(func(id string, _ *entry) bool {
 			keys = append(keys, editsKey(id), reportKey(id))
 			return true
 		})
@@ -84,10 +84,10 @@ func (f *Fitter) Flush() bool {
 }
 
 // NewWindows are windows that several fitters share.
-func NewWindows() Windows { return newWindows(time.Hour) }
+func NewWindows() Windows { return newLearnedLimits(time.Hour) }
 
 // Compressed reports text that replaces something.
-func Compressed(text string) bool { return compressed(text) }
+func Compressed(text string) bool { return isCompressed(text) }
 
 // RaceEnabled is set under the race detector, where long replays say nothing new.
 const RaceEnabled = raceEnabled

@@ -16,13 +16,13 @@ var (
 		`make: \*\*\* .*|npm ERR!.*|error: .*)$`)
 )
 
-// failed reports whether a result says that its call failed. It is for
+// reportsFailure reports whether a result says that its call failed. It is for
 // protecting what is unresolved, so it errs towards yes where the beginning or
 // the end says so, and does not read what files or searches contain.
-func failed(text string, data bool) bool {
+func reportsFailure(text string, data bool) bool {
 	const ends = 600
 	trimmed := strings.TrimSpace(text)
-	if compressed(trimmed) {
+	if isCompressed(trimmed) {
 		return false
 	}
 	if e, ok := trajectory.ReadEnvelope(trimmed); ok && e.Fields > 0 {

@@ -42,14 +42,14 @@ type Windows interface {
 
 // Fitter is the stage that makes requests fit their target. Safe for concurrent use; Close ends its goroutine.
 type Fitter struct {
-	cfg     atomic.Pointer[Config]
-	parts   Parts
-	memory  *memory
-	windows Windows
-	bytes   *windows    // how many bytes targets take, as refusals of this process showed
-	weighty atomic.Bool // bytes knows something
-	watch   watch       // of servers of one's own that may truncate in silence
-	read    *readings
+	cfg           atomic.Pointer[Config]
+	parts         Parts
+	memory        *memory
+	windows       Windows
+	byteLimits    *learnedLimits // how many bytes targets take, as refusals of this process showed
+	hasByteLimits atomic.Bool    // bytes knows something
+	watch         watch          // of servers of one's own that may truncate in silence
+	parsed        *parseCache
 }
 
 var (
@@ -59,11 +59,11 @@ var (
 
 // New starts a fitter.
 func New(cfg Config, p Parts) *Fitter {
-	f := &Fitter{parts: p, windows: p.Windows, bytes: newWindows(cfg.TTL), watch: watch{store.NewCache[recovery.Target, time.Time](maxWindows)}, read: newReadings()}
+	f := &Fitter{parts: p, windows: p.Windows, byteLimits: newLearnedLimits(cfg.TTL), watch: watch{store.NewCache[recovery.Target, time.Time](maxWindows)}, parsed: newParseCache()}
 	f.cfg.Store(&cfg)
 	f.memory = newMemory(p.Store, func() time.Duration { return f.config().TTL })
 	if f.windows == nil {
-		f.windows = newWindows(cfg.TTL)
+		f.windows = newLearnedLimits(cfg.TTL)
 	}
 	return f
 }
@@ -76,14 +76,14 @@ func (f *Fitter) config() *Config { return f.cfg.Load() }
 // Close writes what is queued, until ctx ends.
 func (f *Fitter) Close(ctx context.Context) error { return f.memory.close(ctx) }
 
-// on reports whether there is a conversation to fit.
-func (f *Fitter) on(x *recovery.Exchange) bool {
+// applies reports whether there is a conversation to fit.
+func (f *Fitter) applies(x *recovery.Exchange) bool {
 	return f.config().Enabled && x.Body != nil && (len(x.Body.Messages()) > 1 || len(x.Body.Messages()) == 1 && x.Body.Instructions() != "")
 }
 
-// side reports whether the request is the client's own, for a title, a summary
+// isSide reports whether the request is the client's own, for a title, a summary
 // or a probe: those are left alone. It reads the request, so it is asked last.
-func side(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }
+func isSide(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }
 
 // secret is what seals what is stored of the exchange's session.
 func (f *Fitter) secret(x *recovery.Exchange) []byte {
@@ -105,8 +105,8 @@ func (f *Fitter) window(c *recovery.Choice, s *session) int {
 	return max(0, c.Window)
 }
 
-// least is the smallest window that is known of the candidates, 0 for none.
-func (f *Fitter) least(x *recovery.Exchange) (least int) {
+// smallestWindow is the smallest window that is known of the candidates, 0 for none.
+func (f *Fitter) smallestWindow(x *recovery.Exchange) (least int) {
 	for i := range x.Candidates {
 		if n := f.window(&x.Candidates[i], nil); n > 0 && (least == 0 || n < least) {
 			least = n
@@ -122,24 +122,24 @@ func (f *Fitter) least(x *recovery.Exchange) (least int) {
 // more than a look at the store.
 func (f *Fitter) large(x *recovery.Exchange) bool {
 	from := f.config().MinTokens
-	if least := f.least(x); least > 0 {
+	if least := f.smallestWindow(x); least > 0 {
 		from = (least - Reserve(x.Body, least)) / 2
 	}
 	return len(x.Body.Raw()) >= from
 }
 
-// worthKeeping reports whether what an upstream counted is worth keeping: a window is
+// reportsMatter reports whether what an upstream counted is worth keeping: a window is
 // known, or was exceeded lately, and the request is not far below it.
-func (f *Fitter) worthKeeping(x *recovery.Exchange) bool {
+func (f *Fitter) reportsMatter(x *recovery.Exchange) bool {
 	exceeded := func(c recovery.Choice) bool { return f.windows.Overflowed(c.Target) }
-	return (f.least(x) > 0 || slices.ContainsFunc(x.Candidates, exceeded)) && f.large(x)
+	return (f.smallestWindow(x) > 0 || slices.ContainsFunc(x.Candidates, exceeded)) && f.large(x)
 }
 
-// known returns what this process knows of the exchange's session, and whether the
+// localSession returns what this process knows of the exchange's session, and whether the
 // store has to be asked. While this process serves every turn of a conversation,
 // no other one knows more of it. Otherwise the conversation comes from another
 // replica, or this process has restarted or forgotten it.
-func (d *draft) known() (s *session, ask bool) {
+func (d *draft) localSession() (s *session, ask bool) {
 	s = d.fitter.memory.local(d.x.Session)
 	if d.fitter.memory.store == nil {
 		return s, false
@@ -150,35 +150,35 @@ func (d *draft) known() (s *session, ask bool) {
 
 // place returns where the request stands in its conversation. It is read once.
 func (d *draft) place() place {
-	if d.at == nil {
+	if d.cachedPlace == nil {
 		at := d.fitter.memory.turns.placeOf(d.x.Body)
-		d.at = &at
+		d.cachedPlace = &at
 	}
-	return *d.at
+	return *d.cachedPlace
 }
 
-// matters reports whether there may be anything to fit before the first attempt. It
+// mayNeedFitting reports whether there may be anything to fit before the first attempt. It
 // is cheap: most requests are far below every limit.
-func (d *draft) matters() bool {
+func (d *draft) mayNeedFitting() bool {
 	f, x := d.fitter, d.x
-	if f.overflows(x) || f.heavy(x) {
+	if f.surelyOverflows(x) || f.exceedsByteLimit(x) {
 		return true
 	}
 	if x.Session == "" || !f.large(x) {
 		return false
 	}
-	s, ask := d.known()
+	s, ask := d.localSession()
 	return s != nil || ask
 }
 
-// surely is how many times as large as a window that the operator states a mere
+// estimateMargin is how many times as large as a window that the operator states a mere
 // estimate must be to be believed: vocabularies differ by less.
-const surely = 1.3
+const estimateMargin = 1.3
 
-// overflows reports whether a request may be so much larger than a window that
+// surelyOverflows reports whether a request may be so much larger than a window that
 // the operator states that no refusal has to be waited for. Hardly any text has
 // fewer than three bytes to a token, so what fits is not counted for this.
-func (f *Fitter) overflows(x *recovery.Exchange) bool {
+func (f *Fitter) surelyOverflows(x *recovery.Exchange) bool {
 	window := x.Candidates[0].Window
-	return window > 0 && float64(len(x.Body.Raw())) >= 3*surely*float64(window)
+	return window > 0 && float64(len(x.Body.Raw())) >= 3*estimateMargin*float64(window)
 }

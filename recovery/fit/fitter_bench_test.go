@@ -15,13 +15,13 @@ func BenchmarkPrepare(b *testing.B) {
 	for _, c := range []struct {
 		name   string
 		window int
-		teller *teller
-	}{{"tiers", 120_000, nil}, {"summary", 64_000, newTeller()}, {"digest", 64_000, nil}} {
+		teller *fakeSummarizer
+	}{{"tiers", 120_000, nil}, {"summary", 64_000, newFakeSummarizer()}, {"digest", 64_000, nil}} {
 		b.Run(c.name, func(b *testing.B) {
 			session := recorded(b)[0]
 			f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter()})
 			defer f.Close(context.Background())
-			r := &replayer{provider: newProvider(c.window), teller: c.teller, session: "s", fitter: f}
+			r := &replayer{provider: newProvider(c.window), summarizer: c.teller, session: "s", fitter: f}
 			r.send(b, session.body(b, len(session.Messages)))
 			if len(r.edits) != 1 {
 				b.Fatal("not fitted")

@@ -45,22 +45,22 @@ func TestKept(t *testing.T) {
 			}
 			text := probetest.Text(out.Raw())
 			touched := probetest.Touched(b.Raw())
-			kept := among(text, touched)
+			kept := countIn(text, touched)
 			paths, allPaths = paths+kept, allPaths+len(touched)
 			if list == nil {
 				t.Logf("%s at %.2f: %d of %d paths in %d of %d tokens, %v", c.name, size.share, kept, len(touched), r.TokensAfter, total, r.Tiers)
 				continue
 			}
 			verify(t, b, out)
-			if n := among(probetest.Text(b.Raw()), list); n != len(list) {
+			if n := countIn(probetest.Text(b.Raw()), list); n != len(list) {
 				t.Fatalf("%s itself has %d of its facts", c.name, n)
 			}
-			n := among(text, list)
+			n := countIn(text, list)
 			facts, allFacts = facts+n, allFacts+len(list)
-			even := evenly(t, m, b, int(float64(total)*size.share))
+			even := cutEvenly(t, m, b, int(float64(total)*size.share))
 			dropped := probetest.DropOldest(b.Raw(), int(float64(len(b.Raw()))*size.share))
 			t.Logf("%s at %.2f: %d of %d facts, %d of %d paths in %d of %d tokens, %v; every result cut to one length %d, the oldest dropped %d", c.name,
-				size.share, n, len(list), kept, len(touched), r.TokensAfter, total, r.Tiers, among(probetest.Text(even), list), among(probetest.Text(dropped), list))
+				size.share, n, len(list), kept, len(touched), r.TokensAfter, total, r.Tiers, countIn(probetest.Text(even), list), countIn(probetest.Text(dropped), list))
 			if r.TokensAfter > int(1.05*float64(total)*size.share) {
 				t.Errorf("%s at %.2f: %d tokens", c.name, size.share, r.TokensAfter)
 			}
@@ -72,8 +72,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// among is how many of the texts occur in a text.
-func among(text string, list []string) (n int) {
+// countIn is how many of the texts occur in a text.
+func countIn(text string, list []string) (n int) {
 	for _, s := range list {
 		if strings.Contains(text, s) {
 			n++
@@ -99,8 +99,8 @@ func factsOf(t *testing.T, session string) (list []string) {
 	return list
 }
 
-// evenly cuts every result to the same length, half of it from each end.
-func evenly(t *testing.T, m *count.Meter, b *transcript.Body, tokens int) []byte {
+// cutEvenly cuts every result to the same length, half of it from each end.
+func cutEvenly(t *testing.T, m *count.Meter, b *transcript.Body, tokens int) []byte {
 	var out *transcript.Body
 	for length := 64 << 10; length > 16; length = length * 9 / 10 {
 		e := b.Edit()

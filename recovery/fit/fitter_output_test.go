@@ -11,8 +11,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// limited is a request with an output limit and a history of about so many tokens.
-func limited(t *testing.T, field string, limit, tokens int) *transcript.Body {
+// bodyWithLimit is a request with an output limit and a history of about so many tokens.
+func bodyWithLimit(t *testing.T, field string, limit, tokens int) *transcript.Body {
 	t.Helper()
 	s := newScript()
 	for n := 0; n < tokens; n += 500 {
@@ -22,8 +22,8 @@ func limited(t *testing.T, field string, limit, tokens int) *transcript.Body {
 	return recoverytest.Parse(t, raw, transcript.Chat)
 }
 
-// refused is a server of a window: its refusal, or nil.
-func refused(f *Fitter, b *transcript.Body, window int, stated bool) *recovery.Failure {
+// serverRefusal is a server of a window: its refusal, or nil.
+func serverRefusal(f *Fitter, b *transcript.Body, window int, stated bool) *recovery.Failure {
 	prompt := f.parts.Meter.Measure(b, "gpt-4o").Total * 108 / 100
 	_, limit, _ := b.OutputLimit()
 	if prompt+limit <= window {
@@ -54,10 +54,10 @@ func TestOutputLimitGivesWay(t *testing.T) {
 	} {
 		for _, stated := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d/%d/%d/%v", c.limit, c.tokens, c.window, stated), func(t *testing.T) {
-				f := fitter(t, Defaults(), nil)
-				b := limited(t, c.field, c.limit, c.tokens)
+				f := newTestFitter(t, Defaults(), nil)
+				b := bodyWithLimit(t, c.field, c.limit, c.tokens)
 				x := exchange(b, "s", nil)
-				fail := refused(f, b, c.window, stated)
+				fail := serverRefusal(f, b, c.window, stated)
 				if fail == nil {
 					t.Fatal("it fits")
 				}
@@ -65,11 +65,11 @@ func TestOutputLimitGivesWay(t *testing.T) {
 				if out == nil {
 					t.Fatal("it is not fitted")
 				}
-				if fail := refused(f, out.Body, c.window, true); fail != nil {
+				if fail := serverRefusal(f, out.Body, c.window, true); fail != nil {
 					t.Fatalf("it is refused again: %+v", fail.Facts)
 				}
 				field, limit, _ := out.Body.OutputLimit()
-				if field != c.field || limit > c.limit || limit < leastOutput {
+				if field != c.field || limit > c.limit || limit < minOutput {
 					t.Errorf("the limit is %s %d", field, limit)
 				}
 				if edited := out.Steps > 0; edited != c.edited {
@@ -82,11 +82,11 @@ func TestOutputLimitGivesWay(t *testing.T) {
 				f.Commit(context.Background(), x)
 
 				again := exchange(b, "s", nil) // the next request is lowered before it is sent
-				if !f.Matter(again) {
+				if !f.MayNeedFitting(again) {
 					t.Fatal("the next request is not looked at")
 				}
 				next := f.Prepared(context.Background(), again)
-				if next == nil || !next.Sticky || refused(f, next.Body, c.window, true) != nil {
+				if next == nil || !next.Sticky || serverRefusal(f, next.Body, c.window, true) != nil {
 					t.Fatalf("the next request goes as it is: %+v", next)
 				}
 				if string(messagesOf(next.Body)) != string(messagesOf(out.Body)) {
@@ -105,7 +105,7 @@ func messagesOf(b *transcript.Body) []byte {
 // A history that does not fit beside a quarter of the window may fit beside the
 // least of an answer.
 func TestOutputLimitToTheLeast(t *testing.T) {
-	f := fitter(t, Defaults(), nil)
+	f := newTestFitter(t, Defaults(), nil)
 	s := newScript()
 	s.raw(`{"role":"system","content":` + string(transcript.String(strings.Repeat("rules of the house ", 1600))) + `}`)
 	s.call("bash", `{"command":"make"}`, "fine")
@@ -113,8 +113,8 @@ func TestOutputLimitToTheLeast(t *testing.T) {
 	b := recoverytest.Parse(t, raw, transcript.Chat)
 	window := f.parts.Meter.Measure(b, "gpt-4o").Total*108/100 + 1500
 	x := exchange(b, "", nil)
-	out := f.Fit(context.Background(), x, &x.Candidates[0], refused(f, b, window, true))
-	if out == nil || refused(f, out.Body, window, true) != nil {
+	out := f.Fit(context.Background(), x, &x.Candidates[0], serverRefusal(f, b, window, true))
+	if out == nil || serverRefusal(f, out.Body, window, true) != nil {
 		t.Fatalf("it is not fitted: %+v", out)
 	}
 }
@@ -122,18 +122,18 @@ func TestOutputLimitToTheLeast(t *testing.T) {
 // A window that the operator states is used before the first refusal, where the
 // estimate is far above it, and only there.
 func TestConfiguredWindow(t *testing.T) {
-	body := limited(t, "n", 1, 30_000)
-	total := offline().Measure(body, "gpt-4o").Total
+	body := bodyWithLimit(t, "n", 1, 30_000)
+	total := newMeter().Measure(body, "gpt-4o").Total
 	for _, c := range []struct {
 		share  float64
 		fitted bool
 	}{{3, true}, {1.35, true}, {1.25, false}, {1.05, false}, {0.7, false}} {
 		for _, session := range []string{"", "s"} {
-			f := fitter(t, Defaults(), newShelf())
+			f := newTestFitter(t, Defaults(), newFakeStore())
 			x := exchange(body, session, nil)
 			window := int(float64(total) / c.share)
 			x.Candidates[0].Window = window
-			got := f.Matter(x)
+			got := f.MayNeedFitting(x)
 			if got {
 				x.Fitted = f.Prepared(context.Background(), x)
 				got = x.Fitted != nil

@@ -11,9 +11,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/fit/probetest"
 )
 
-// halved fits a session to a share of its size, in one step. With a name more
+// fitToShare fits a session to a share of its size, in one step. With a name more
 // requests are to follow, so that all that is old becomes as small as it can.
-func halved(t *testing.T, c *conversation, share float64, session string) []byte {
+func fitToShare(t *testing.T, c *conversation, share float64, session string) []byte {
 	t.Helper()
 	cfg := fit.Defaults()
 	cfg.TargetShare = share
@@ -23,7 +23,7 @@ func halved(t *testing.T, c *conversation, share float64, session string) []byte
 	defer f.Close(context.Background())
 	b := c.body(t, len(c.Messages))
 	total := m.Measure(b, simModel).Total
-	x := &recovery.Exchange{Body: b, Model: simModel, Session: session, Mode: recovery.ModeAct, Started: time.Now(), Completer: newTeller(),
+	x := &recovery.Exchange{Body: b, Model: simModel, Session: session, Mode: recovery.ModeAct, Started: time.Now(), Completer: newFakeSummarizer(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
 	limit := total - 1 + 4096
 	out := f.Fit(context.Background(), x, &x.Candidates[0], &recovery.Failure{Diagnosis: recovery.Diagnosis{
@@ -36,7 +36,7 @@ func halved(t *testing.T, c *conversation, share float64, session string) []byte
 	return out.Body.Raw()
 }
 
-func survive(t *testing.T, c *conversation, rewritten []byte, name string) (kept, all int) {
+func countSurviving(t *testing.T, c *conversation, rewritten []byte, name string) (kept, all int) {
 	t.Helper()
 	whole := c.raw(len(c.Messages))
 	text := probetest.Text(rewritten)
@@ -67,13 +67,13 @@ func TestProbes(t *testing.T) {
 	share := func(share float64, session string) (fitted, dropped float64) {
 		var kept, left, all int
 		for _, c := range list {
-			out := halved(t, c, share, session)
+			out := fitToShare(t, c, share, session)
 			if out == nil {
 				t.Logf("%s: not fitted to %.2f", c.name, share)
 				continue
 			}
-			k, n := survive(t, c, out, "fitting")
-			d, _ := survive(t, c, probetest.DropOldest(c.raw(len(c.Messages)), len(out)), "")
+			k, n := countSurviving(t, c, out, "fitting")
+			d, _ := countSurviving(t, c, probetest.DropOldest(c.raw(len(c.Messages)), len(out)), "")
 			kept, all, left = kept+k, all+n, left+d
 		}
 		if all < 500 {

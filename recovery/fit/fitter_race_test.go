@@ -10,8 +10,8 @@ import (
 
 // Requests of one session may run at the same time.
 func TestParallel(t *testing.T) {
-	f := fitter(t, Defaults(), newShelf())
-	b := talk(60).body(t)
+	f := newTestFitter(t, Defaults(), newFakeStore())
+	b := talkScript(60).body(t)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -25,7 +25,7 @@ func TestParallel(t *testing.T) {
 					t.Error("not fitted")
 					return
 				}
-				f.Settle(x, c, recovery.Usage{Input: x.Fitted.After})
+				f.Learn(x, c, recovery.Usage{Input: x.Fitted.After})
 			}
 		})
 	}

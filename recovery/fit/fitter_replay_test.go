@@ -13,8 +13,8 @@ import (
 	"github.com/rebound-llm/rebound/store/memory"
 )
 
-// common is how many messages two requests have in common from the beginning.
-func common(a, b *transcript.Body) int {
+// commonMessages is how many messages two requests have in common from the beginning.
+func commonMessages(a, b *transcript.Body) int {
 	x, y := a.Messages(), b.Messages()
 	n := 0
 	for n < len(x) && n < len(y) && bytes.Equal(x[n].Raw(), y[n].Raw()) {
@@ -23,9 +23,9 @@ func common(a, b *transcript.Body) int {
 	return n
 }
 
-// replayed sends a session request by request, against one provider, through
+// replay sends a session request by request, against one provider, through
 // as many fitters as there are, in turn.
-func replayed(t *testing.T, c *conversation, window int, every int, replicas int, silent bool) (r *replayer) {
+func replay(t *testing.T, c *conversation, window int, every int, replicas int, silent bool) (r *replayer) {
 	t.Helper()
 	st := memory.New(memory.Config{})
 	t.Cleanup(func() { _ = st.Close() })
@@ -36,7 +36,7 @@ func replayed(t *testing.T, c *conversation, window int, every int, replicas int
 		t.Cleanup(func() { _ = f.Close(context.Background()) })
 		fitters = append(fitters, f)
 	}
-	r = &replayer{provider: newProvider(window), teller: newTeller(), session: "s", ledger: c.ledger}
+	r = &replayer{provider: newProvider(window), summarizer: newFakeSummarizer(), session: "s", ledger: c.ledger}
 	r.provider.silent = silent
 	turns := c.turns()
 	for i, n := range turns {
@@ -59,7 +59,7 @@ func TestSilent(t *testing.T) {
 			if last.Input <= window || last.Input > 4*window || first.Input > window/2 || fit.RaceEnabled {
 				continue
 			}
-			r := replayed(t, c, window, max(1, len(c.turns())/12), 1, true)
+			r := replay(t, c, window, max(1, len(c.turns())/12), 1, true)
 			t.Logf("%s/%d: %d requests, %d refused, %d failed", c.name, window, len(r.sent), r.provider.overflow, r.failed)
 			sessions, refused = sessions+1, refused+r.provider.overflow
 			if r.failed > 0 {
@@ -100,7 +100,7 @@ func TestSticky(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%d/%d", c.name, window, replicas), func(t *testing.T) {
 					t.Parallel()
-					r := replayed(t, c, window, every, replicas, false)
+					r := replay(t, c, window, every, replicas, false)
 					if r.failed > 0 {
 						t.Errorf("%d requests failed", r.failed)
 					}
@@ -115,11 +115,11 @@ func TestSticky(t *testing.T) {
 						edited[i] = true
 					}
 					for i := 1; i < len(r.sent); i++ {
-						if had := len(r.sent[i-1].Messages()); !edited[i] && common(r.sent[i-1], r.sent[i]) < had {
-							t.Errorf("request %d repeats %d of the %d messages before", i, common(r.sent[i-1], r.sent[i]), had)
+						if had := len(r.sent[i-1].Messages()); !edited[i] && commonMessages(r.sent[i-1], r.sent[i]) < had {
+							t.Errorf("request %d repeats %d of the %d messages before", i, commonMessages(r.sent[i-1], r.sent[i]), had)
 						}
 					}
-					t.Logf("%d requests, %d overflows, edits at %v, %d summaries", len(r.sent), r.provider.overflow, r.edits, r.teller.calls)
+					t.Logf("%d requests, %d overflows, edits at %v, %d summaries", len(r.sent), r.provider.overflow, r.edits, r.summarizer.calls)
 				})
 			}
 		}
@@ -141,15 +141,15 @@ func TestCost(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%d", c.name, window), func(t *testing.T) {
 					t.Parallel()
-					dropped, breaks := dropping(t, c, window)
+					dropped, breaks := costOfDropping(t, c, window)
 					if breaks == 0 {
 						return
 					}
 					compared.Add(1)
-					r := replayed(t, c, window, 1, 1, false)
-					cost := (r.provider.billed + float64(r.teller.spent)) / dropped
+					r := replay(t, c, window, 1, 1, false)
+					cost := (r.provider.billed + float64(r.summarizer.spent)) / dropped
 					t.Logf("bill %.3f of that of dropping, %.3f without summaries; %d fittings, %d by dropping; %d overflows, %d summaries",
-						cost, r.provider.billed/dropped, len(r.edits), breaks, r.provider.overflow, r.teller.calls)
+						cost, r.provider.billed/dropped, len(r.edits), breaks, r.provider.overflow, r.summarizer.calls)
 					if cost > 1.01 || r.failed > 0 || r.provider.overflow > 1 {
 						t.Errorf("bill %.3f of that of dropping, %d failed, %d overflows", cost, r.failed, r.provider.overflow)
 					}
@@ -162,9 +162,9 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// dropping is what a session costs where the oldest turns are dropped to 60 % of
+// costOfDropping is what a session costs where the oldest turns are dropped to 60 % of
 // the budget whenever it is full, and how often that is.
-func dropping(t *testing.T, c *conversation, window int) (billed float64, breaks int) {
+func costOfDropping(t *testing.T, c *conversation, window int) (billed float64, breaks int) {
 	p := newProvider(0)
 	first := 0
 	for c.roles[first] != "assistant" {

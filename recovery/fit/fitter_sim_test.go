@@ -81,7 +81,7 @@ func (c *conversation) turns() (list []int) {
 	return append(list, len(c.roles))
 }
 
-func made(t testing.TB, name string, raw []byte) *conversation {
+func newConversation(t testing.TB, name string, raw []byte) *conversation {
 	t.Helper()
 	c := &conversation{name: name}
 	if err := json.Unmarshal(raw, c); err != nil {
@@ -116,14 +116,14 @@ func recorded(t testing.TB) (list []*conversation) {
 			t.Fatal("no recorded sessions", err)
 		}
 		for _, file := range files {
-			list = append(list, made(t, strings.TrimSuffix(filepath.Base(file), ".json.gz"), recoverytest.Gunzip(t, file)))
+			list = append(list, newConversation(t, strings.TrimSuffix(filepath.Base(file), ".json.gz"), recoverytest.Gunzip(t, file)))
 		}
 	}
 	return list
 }
 
 func synthetic(t testing.TB, seed uint64, size int) *conversation {
-	return made(t, fmt.Sprintf("synthetic-%d", seed), probetest.Synthetic(seed, size))
+	return newConversation(t, fmt.Sprintf("synthetic-%d", seed), probetest.Synthetic(seed, size))
 }
 
 // provider is a simulated upstream: a window, counts of its own, and a prompt
@@ -180,8 +180,8 @@ func (p *provider) ask(b *transcript.Body) (recovery.Usage, *recovery.Failure) {
 	return recovery.Usage{Input: tokens, Output: 300, CacheRead: int(cached)}, nil
 }
 
-// teller is a summariser that keeps to the form and says little.
-type teller struct {
+// fakeSummarizer is a summariser that keeps to the form and says little.
+type fakeSummarizer struct {
 	answer  func(p recovery.Prompt) (string, error)
 	calls   int
 	spent   int
@@ -189,9 +189,9 @@ type teller struct {
 	meter   *count.Meter
 }
 
-func newTeller() *teller { return &teller{meter: count.NewMeter()} }
+func newFakeSummarizer() *fakeSummarizer { return &fakeSummarizer{meter: count.NewMeter()} }
 
-func (s *teller) Complete(_ context.Context, p recovery.Prompt) (string, recovery.Usage, error) {
+func (s *fakeSummarizer) Complete(_ context.Context, p recovery.Prompt) (string, recovery.Usage, error) {
 	s.calls++
 	n := s.meter.Text(simModel, p.System) + s.meter.Text(simModel, p.User)
 	s.spent += n
@@ -214,15 +214,15 @@ Next step: go on with the task where the history continues.`
 
 // replayer sends a growing session through a fitter.
 type replayer struct {
-	fitter   *fit.Fitter
-	provider *provider
-	teller   *teller
-	session  string
-	sent     []*transcript.Body // that were answered
-	edits    []int              // requests, by index into sent, for which new edits were made
-	failed   int
-	ledger   *upstreamtest.Ledger
-	log      func(string, ...any)
+	fitter     *fit.Fitter
+	provider   *provider
+	summarizer *fakeSummarizer
+	session    string
+	sent       []*transcript.Body // that were answered
+	edits      []int              // requests, by index into sent, for which new edits were made
+	failed     int
+	ledger     *upstreamtest.Ledger
+	log        func(string, ...any)
 }
 
 // send is what the engine does with one request.
@@ -230,8 +230,8 @@ func (r *replayer) send(t testing.TB, b *transcript.Body) {
 	t.Helper()
 	x := &recovery.Exchange{ID: "r", Body: b, Model: simModel, Credential: "label", Session: r.session, Mode: recovery.ModeAct, Started: time.Now(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
-	if r.teller != nil {
-		x.Completer = r.teller
+	if r.summarizer != nil {
+		x.Completer = r.summarizer
 	}
 	ctx := context.Background()
 	x.Fitted = r.fitter.Prepared(ctx, x)
@@ -260,7 +260,7 @@ func (r *replayer) send(t testing.TB, b *transcript.Body) {
 			}
 			r.sent = append(r.sent, body)
 			r.fitter.Commit(ctx, x)
-			r.fitter.Settle(x, &x.Candidates[0], usage)
+			r.fitter.Learn(x, &x.Candidates[0], usage)
 			r.flush(t)
 			return
 		}

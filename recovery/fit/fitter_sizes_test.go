@@ -12,10 +12,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// overflowing fits a request after a refusal that states limit and size.
-func overflowing(t *testing.T, f *fit.Fitter, m *count.Meter, b *transcript.Body, limit int) *recovery.Fitted {
+// fitOverflow fits a request after a refusal that states limit and size.
+func fitOverflow(t *testing.T, f *fit.Fitter, m *count.Meter, b *transcript.Body, limit int) *recovery.Fitted {
 	t.Helper()
-	x := &recovery.Exchange{Body: b, Model: simModel, Mode: recovery.ModeAct, Completer: newTeller(),
+	x := &recovery.Exchange{Body: b, Model: simModel, Mode: recovery.ModeAct, Completer: newFakeSummarizer(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
 	total := m.Measure(b, simModel).Total
 	return f.Fit(context.Background(), x, &x.Candidates[0], &recovery.Failure{Diagnosis: recovery.Diagnosis{
@@ -45,7 +45,7 @@ func TestWindows(t *testing.T) {
 				b := c.body(t, len(c.Messages))
 				f := fit.New(fit.Defaults(), fit.Parts{Meter: m})
 				defer f.Close(context.Background())
-				out := overflowing(t, f, m, b, window)
+				out := fitOverflow(t, f, m, b, window)
 				budget := window - fit.Reserve(b, window)
 				alone, r, ok := fit.Compress(fit.Defaults(), b, m, simModel, window, fit.Reserve(b, window))
 				if must := lastingTokens(c, counts); (out == nil || !ok) && must < budget*9/10 {
@@ -53,7 +53,7 @@ func TestWindows(t *testing.T) {
 				}
 				if ok {
 					verify(t, b, alone)
-					lasting(t, c, counts, budget, alone)
+					checkLasting(t, c, counts, budget, alone)
 					if r.TokensAfter >= budget || slices.Contains(r.Tiers, fit.TierDigest) && r.TokensAfter > budget*85/100 {
 						t.Errorf("offline %d of %d tokens are left: %v", r.TokensAfter, budget, r.Tiers)
 					}
@@ -63,7 +63,7 @@ func TestWindows(t *testing.T) {
 					return
 				}
 				verify(t, b, out.Body)
-				unchanged(t, c, counts, budget, out.Body)
+				checkProtected(t, c, counts, budget, out.Body)
 				after := m.Measure(out.Body, simModel).Total
 				if after >= budget || after >= total {
 					t.Fatalf("%d tokens are left of %d", after, total)
@@ -71,7 +71,7 @@ func TestWindows(t *testing.T) {
 				if same, _, ok := fit.Compress(fit.Defaults(), out.Body, m, simModel, window, fit.Reserve(b, window)); !ok || same != out.Body {
 					t.Error("what was fitted is fitted again")
 				}
-				one := overflowing(t, f, m, b, window)
+				one := fitOverflow(t, f, m, b, window)
 				if string(one.Body.Raw()) != string(out.Body.Raw()) {
 					t.Error("a second fitting makes other bytes")
 				}
@@ -104,9 +104,9 @@ func lastAnswer(c *conversation) int {
 	return last
 }
 
-// lasting checks that what must stay is there byte for byte, but for large
+// checkLasting checks that what must stay is there byte for byte, but for large
 // results of the last turn.
-func lasting(t *testing.T, c *conversation, counts count.Counts, budget int, after *transcript.Body) {
+func checkLasting(t *testing.T, c *conversation, counts count.Counts, budget int, after *transcript.Body) {
 	t.Helper()
 	there := map[string]bool{}
 	for _, m := range after.Messages() {
@@ -121,10 +121,10 @@ func lasting(t *testing.T, c *conversation, counts count.Counts, budget int, aft
 	}
 }
 
-// unchanged checks that protected messages are there byte for byte: the
+// checkProtected checks that protected messages are there byte for byte: the
 // instructions, the task, the user's words where they are within their share,
 // and the last step but for results that alone take a quarter of the budget.
-func unchanged(t *testing.T, c *conversation, counts count.Counts, budget int, after *transcript.Body) {
+func checkProtected(t *testing.T, c *conversation, counts count.Counts, budget int, after *transcript.Body) {
 	t.Helper()
 	there := map[string]bool{}
 	for _, m := range after.Messages() {

@@ -14,8 +14,8 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// shelf is the values of a server's store, whose behaviour a test sets.
-type shelf struct {
+// fakeStore is the values of a server's store, whose behaviour a test sets.
+type fakeStore struct {
 	store.Store
 	mu    sync.Mutex
 	m     map[string][]byte
@@ -27,17 +27,17 @@ type shelf struct {
 	windows Windows // what replicas share besides
 }
 
-func newShelf() *shelf {
-	return &shelf{m: map[string][]byte{}, sets: map[string]int{}, windows: newWindows(time.Hour)}
+func newFakeStore() *fakeStore {
+	return &fakeStore{m: map[string][]byte{}, sets: map[string]int{}, windows: newLearnedLimits(time.Hour)}
 }
 
-func (s *shelf) slow(delay time.Duration) {
+func (s *fakeStore) slow(delay time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delay = delay
 }
 
-func (s *shelf) wait(ctx context.Context) error {
+func (s *fakeStore) wait(ctx context.Context) error {
 	s.mu.Lock()
 	t := time.NewTimer(s.delay)
 	s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *shelf) wait(ctx context.Context) error {
 	}
 }
 
-func (s *shelf) Get(ctx context.Context, keys ...string) ([][]byte, error) {
+func (s *fakeStore) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *shelf) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	return out, nil
 }
 
-func (s *shelf) Set(ctx context.Context, entries ...store.Entry) error {
+func (s *fakeStore) Set(ctx context.Context, entries ...store.Entry) error {
 	if err := s.wait(ctx); err != nil {
 		return err
 	}
@@ -77,19 +77,19 @@ func (s *shelf) Set(ctx context.Context, entries ...store.Entry) error {
 	return nil
 }
 
-func (s *shelf) Ping(ctx context.Context) error { return s.wait(ctx) }
-func (s *shelf) Close() error                   { return nil }
+func (s *fakeStore) Ping(ctx context.Context) error { return s.wait(ctx) }
+func (s *fakeStore) Close() error                   { return nil }
 
-type answers func(recovery.Prompt) (string, error)
+type completerFunc func(recovery.Prompt) (string, error)
 
-func (a answers) Complete(_ context.Context, p recovery.Prompt) (string, recovery.Usage, error) {
+func (a completerFunc) Complete(_ context.Context, p recovery.Prompt) (string, recovery.Usage, error) {
 	text, err := a(p)
 	return text, recovery.Usage{Input: len(p.User) / 4}, err
 }
 
 const fineSummary = "Goal: mend the build.\nConstraints: never touch vendor.\nDecisions: none.\nFiles: see below.\nNext step: go on."
 
-func exchange(b *transcript.Body, session string, a answers) *recovery.Exchange {
+func exchange(b *transcript.Body, session string, a completerFunc) *recovery.Exchange {
 	x := &recovery.Exchange{ID: "r", Body: b, Model: "gpt-4o", Credential: "label", Session: session, Mode: recovery.ModeAct, Started: time.Now(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: "gpt-4o"}}}}}
 	if a != nil {
@@ -103,8 +103,8 @@ func overflow(limit, input int) *recovery.Failure {
 		Facts: recovery.Facts{LimitTokens: limit, InputTokens: input}}, Response: recovery.Response{Status: 400}}
 }
 
-// talk is a session that no tier but the summary helps: short turns of text.
-func talk(turns int) *script {
+// talkScript is a session that no tier but the summary helps: short turns of text.
+func talkScript(turns int) *script {
 	s := newScript()
 	for range turns {
 		s.call("bash", `{"command":"date"}`, strings.Repeat("it is late now ", 20)+time.Unix(int64(s.n)*1000, 0).UTC().String())
@@ -117,9 +117,9 @@ func talk(turns int) *script {
 	return s
 }
 
-func fitter(t testing.TB, cfg Config, s *shelf) *Fitter {
+func newTestFitter(t testing.TB, cfg Config, s *fakeStore) *Fitter {
 	t.Helper()
-	p := Parts{Meter: offline()}
+	p := Parts{Meter: newMeter()}
 	if s != nil {
 		p.Store, p.Windows = Replica(t, s), s.windows
 	}
@@ -132,7 +132,7 @@ func fitter(t testing.TB, cfg Config, s *shelf) *Fitter {
 	return f
 }
 
-func fitOnce(t testing.TB, f *Fitter, b *transcript.Body, limit int, session string, a answers) (*recovery.Exchange, *recovery.Fitted) {
+func fitOnce(t testing.TB, f *Fitter, b *transcript.Body, limit int, session string, a completerFunc) (*recovery.Exchange, *recovery.Fitted) {
 	t.Helper()
 	x := exchange(b, session, a)
 	total := f.parts.Meter.Measure(b, "gpt-4o").Total
@@ -141,9 +141,9 @@ func fitOnce(t testing.TB, f *Fitter, b *transcript.Body, limit int, session str
 }
 
 func TestSummary(t *testing.T) {
-	s := talk(60)
+	s := talkScript(60)
 	b := s.body(t)
-	f := fitter(t, Defaults(), nil)
+	f := newTestFitter(t, Defaults(), nil)
 	var asked []recovery.Prompt
 	_, out := fitOnce(t, f, b, 9000, "", func(p recovery.Prompt) (string, error) {
 		asked = append(asked, p)
@@ -157,7 +157,7 @@ func TestSummary(t *testing.T) {
 	}
 	var summary string
 	for _, m := range out.Body.Messages() {
-		if compressed(m.Text()) && strings.Contains(m.Text(), "Summary of") {
+		if isCompressed(m.Text()) && strings.Contains(m.Text(), "Summary of") {
 			summary = m.Text()
 			if m.Role != transcript.RoleUser {
 				t.Errorf("the summary is told by %s", m.Role)
@@ -186,8 +186,8 @@ func TestSummary(t *testing.T) {
 
 // A summariser that fails or talks nonsense is as good as none.
 func TestBadSummaries(t *testing.T) {
-	b := talk(60).body(t)
-	for name, a := range map[string]answers{
+	b := talkScript(60).body(t)
+	for name, a := range map[string]completerFunc{
 		"error":    func(recovery.Prompt) (string, error) { return "", errors.New("no") },
 		"empty":    func(recovery.Prompt) (string, error) { return "  \n", nil },
 		"nonsense": func(recovery.Prompt) (string, error) { return strings.Repeat("la la ", 50), nil },
@@ -201,7 +201,7 @@ func TestBadSummaries(t *testing.T) {
 		"marks":      func(recovery.Prompt) (string, error) { return fineSummary + "\n{\"_compressed\": true}", nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := fitter(t, Defaults(), nil)
+			f := newTestFitter(t, Defaults(), nil)
 			calls := 0
 			_, out := fitOnce(t, f, b, 5000, "", func(p recovery.Prompt) (string, error) { calls++; return a(p) })
 			if calls == 0 || calls > 4 {
@@ -217,9 +217,9 @@ func TestBadSummaries(t *testing.T) {
 // All calls together read at most what the request itself has, each no more
 // than the summariser's window.
 func TestSummaryIsBounded(t *testing.T) {
-	b := talk(400).body(t)
+	b := talkScript(400).body(t)
 	cfg := Defaults()
-	f := fitter(t, cfg, nil)
+	f := newTestFitter(t, cfg, nil)
 	total := f.parts.Meter.Measure(b, "gpt-4o").Total
 	spent, largest, calls := 0, 0, 0
 	count := func(p recovery.Prompt) (string, error) {
@@ -246,22 +246,22 @@ func TestHopelessAsksNobody(t *testing.T) {
 		s.call("bash", `{"command":"date"}`, strings.Repeat("it is late now ", 40))
 	}
 	calls := 0
-	_, out := fitOnce(t, fitter(t, Defaults(), nil), s.body(t), 9000, "", func(recovery.Prompt) (string, error) { calls++; return fineSummary, nil })
+	_, out := fitOnce(t, newTestFitter(t, Defaults(), nil), s.body(t), 9000, "", func(recovery.Prompt) (string, error) { calls++; return fineSummary, nil })
 	if out != nil || calls > 0 {
 		t.Errorf("%d calls of the summariser, fitted: %v", calls, out != nil)
 	}
 }
 
 func TestSticks(t *testing.T) {
-	s := talk(60)
+	s := talkScript(60)
 	b := s.body(t)
-	disk := newShelf()
-	f := fitter(t, Defaults(), disk)
+	disk := newFakeStore()
+	f := newTestFitter(t, Defaults(), disk)
 	x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 	if out == nil {
 		t.Fatal("not fitted")
 	}
-	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
+	f.Learn(x, &x.Candidates[0], recovery.Usage{Input: out.After})
 	if !f.Flush() || len(disk.m) != 2 {
 		t.Fatal("nothing was stored")
 	}
@@ -272,7 +272,7 @@ func TestSticks(t *testing.T) {
 	}
 	s.say("assistant", "And on.").say("user", "More.")
 	next := s.body(t)
-	for name, g := range map[string]*Fitter{"same": f, "other replica": fitter(t, Defaults(), disk)} {
+	for name, g := range map[string]*Fitter{"same": f, "other replica": newTestFitter(t, Defaults(), disk)} {
 		y := exchange(next, "s", nil)
 		got := g.Prepared(context.Background(), y)
 		if got == nil || !got.Sticky {
@@ -284,28 +284,28 @@ func TestSticks(t *testing.T) {
 	}
 	other := exchange(next, "s", nil)
 	other.Credential = "somebody else"
-	if got := fitter(t, Defaults(), disk).Prepared(context.Background(), other); got != nil {
+	if got := newTestFitter(t, Defaults(), disk).Prepared(context.Background(), other); got != nil {
 		t.Error("another credential gets the edits")
 	}
 	for key := range disk.m {
 		disk.m[key] = []byte("\x01 hostile nonsense")
 	}
-	if got := fitter(t, Defaults(), disk).Prepared(context.Background(), exchange(next, "s", nil)); got != nil {
+	if got := newTestFitter(t, Defaults(), disk).Prepared(context.Background(), exchange(next, "s", nil)); got != nil {
 		t.Error("nonsense in the store is used")
 	}
 }
 
 func TestStoreIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := newShelf()
-		f := New(Defaults(), Parts{Meter: offline(), Store: Replica(t, disk)})
-		b := talk(60).body(t)
+		disk := newFakeStore()
+		f := New(Defaults(), Parts{Meter: newMeter(), Store: Replica(t, disk)})
+		b := talkScript(60).body(t)
 		x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 		if out == nil {
 			t.Fatal("not fitted")
 		}
 		disk.slow(time.Hour)
-		f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
+		f.Learn(x, &x.Candidates[0], recovery.Usage{Input: out.After})
 		began := time.Now()
 		y := exchange(b, "s", nil)
 		got := f.Prepared(context.Background(), y)
@@ -319,14 +319,14 @@ func TestStoreIsBounded(t *testing.T) {
 		if err := f.Close(context.Background()); err != nil || time.Since(began) > time.Second {
 			t.Errorf("closing: %v after %v", err, time.Since(began))
 		}
-		f.Settle(x, &x.Candidates[0], recovery.Usage{Input: 1}) // after Close: nothing happens
+		f.Learn(x, &x.Candidates[0], recovery.Usage{Input: 1}) // after Close: nothing happens
 	})
 }
 
 func TestLeftAlone(t *testing.T) {
-	b := talk(60).body(t)
-	disk := newShelf()
-	f := fitter(t, Defaults(), disk)
+	b := talkScript(60).body(t)
+	disk := newFakeStore()
+	f := newTestFitter(t, Defaults(), disk)
 	off := Defaults()
 	off.Enabled = false
 	side := exchange(b, "s", nil)
@@ -334,7 +334,7 @@ func TestLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		f *Fitter
 		x *recovery.Exchange
-	}{"side": {f, side}, "disabled": {fitter(t, off, disk), exchange(b, "s", nil)}} {
+	}{"side": {f, side}, "disabled": {newTestFitter(t, off, disk), exchange(b, "s", nil)}} {
 		if c.f.Prepared(context.Background(), c.x) != nil || c.f.Fit(context.Background(), c.x, &c.x.Candidates[0], overflow(9000, 20000)) != nil {
 			t.Errorf("%s: fitted", name)
 		}
@@ -346,8 +346,8 @@ func TestLeftAlone(t *testing.T) {
 }
 
 func TestRefits(t *testing.T) {
-	b := talk(200).body(t)
-	f := fitter(t, Defaults(), nil)
+	b := talkScript(200).body(t)
+	f := newTestFitter(t, Defaults(), nil)
 	x := exchange(b, "", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 	c := &x.Candidates[0]
 	nothing := overflow(0, 0) // says neither limit nor size
@@ -375,14 +375,14 @@ func TestAhead(t *testing.T) {
 		s.call("bash", `{"command":"make `+strings.Repeat("x", s.n)+`"}`, lines(150, "out"))
 	}
 	b := s.body(t)
-	m := offline()
+	m := newMeter()
 	total := m.Measure(b, "gpt-4o").Total
 	run := func(anchored bool) *recovery.Fitted {
-		f := fitter(t, Defaults(), newShelf())
+		f := newTestFitter(t, Defaults(), newFakeStore())
 		x := exchange(b, "s", nil)
 		x.Candidates[0].Window = total + 3500
 		if anchored {
-			f.Settle(x, &x.Candidates[0], recovery.Usage{Input: total})
+			f.Learn(x, &x.Candidates[0], recovery.Usage{Input: total})
 			f.Flush()
 		}
 		s.call("bash", `{"command":"true"}`, "ok")
@@ -400,11 +400,11 @@ func TestAhead(t *testing.T) {
 
 // Where the client's own bytes were answered, the edits are not kept.
 func TestPlainAnswerKeepsNothing(t *testing.T) {
-	b := talk(60).body(t)
-	disk := newShelf()
-	f := fitter(t, Defaults(), disk)
+	b := talkScript(60).body(t)
+	disk := newFakeStore()
+	f := newTestFitter(t, Defaults(), disk)
 	x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
-	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.Before})
+	f.Learn(x, &x.Candidates[0], recovery.Usage{Input: out.Before})
 	f.Flush()
 	if got := f.Prepared(context.Background(), exchange(b, "s", nil)); got != nil && got.Sticky {
 		t.Error("edits are kept that were refused")
@@ -420,8 +420,8 @@ func TestSummarizeResults(t *testing.T) {
 	b := s.body(t)
 	cfg := Defaults()
 	cfg.SummarizeResults = true
-	disk := newShelf()
-	f := fitter(t, cfg, disk)
+	disk := newFakeStore()
+	f := newTestFitter(t, cfg, disk)
 	x, out := fitOnce(t, f, b, 9000, "s", func(p recovery.Prompt) (string, error) {
 		if !strings.Contains(p.User, "line 899") {
 			t.Errorf("asked with %.100q", p.User)
@@ -431,12 +431,12 @@ func TestSummarizeResults(t *testing.T) {
 	if out == nil || !strings.Contains(out.Body.Messages()[3].Text(), "found nothing wrong") {
 		t.Fatalf("%+v", out)
 	}
-	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
+	f.Learn(x, &x.Candidates[0], recovery.Usage{Input: out.After})
 	f.Flush()
 	s.say("assistant", "So.").say("user", "Go on.")
 	y := exchange(s.body(t), "s", nil)
 	y.Candidates[0].Window = 9000
-	got := fitter(t, cfg, disk).Prepared(context.Background(), y)
+	got := newTestFitter(t, cfg, disk).Prepared(context.Background(), y)
 	if got == nil || string(got.Body.Messages()[3].Raw()) != string(out.Body.Messages()[3].Raw()) {
 		t.Errorf("not the same again: %+v", got)
 	}
@@ -446,14 +446,14 @@ func TestMemoryIsBounded(t *testing.T) {
 	m := newMemory(nil, func() time.Duration { return time.Hour })
 	defer func() { _ = m.close(context.Background()) }()
 	for i := range 3 * maxSessions {
-		m.hold(strings.Repeat("s", i%7)+time.Unix(int64(i), 0).String(), sampleSession())
+		m.putEdits(strings.Repeat("s", i%7)+time.Unix(int64(i), 0).String(), sampleSession())
 	}
 	if n := m.sessions.Len(); n > maxSessions || n < maxSessions/2 {
 		t.Errorf("%d sessions are held", n)
 	}
 	big := &session{edits: edits{Recipes: make([]recipe, maxHeld/24/5)}}
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
-		m.hold(id, big)
+		m.putEdits(id, big)
 	}
 	if n := m.sessions.Len(); n != 4 {
 		t.Errorf("%d sessions of a fifth of the room are held", n)

@@ -31,7 +31,7 @@ func TestManyResults(t *testing.T) {
 		}
 		fmt.Fprintf(&results, `,{"role":"tool","tool_call_id":"call_%d","content":%s}`, i, raw)
 	}
-	chat := made(t, "results", []byte(`{"messages":[{"role":"user","content":"Read all the files."},{"role":"assistant","content":null,"tool_calls":[`+
+	chat := newConversation(t, "results", []byte(`{"messages":[{"role":"user","content":"Read all the files."},{"role":"assistant","content":null,"tool_calls":[`+
 		calls.String()+`]}`+results.String()+`],"tools":[{"type":"function","function":{"name":"read_file","parameters":{"type":"object"}}}]}`))
 	for _, c := range []*conversation{chat, chat.converted()} {
 		for _, silent := range []bool{false, true} {

@@ -24,18 +24,18 @@ import (
 //	plan        either, where the window is
 //	  shrink    further edits, the first that suffice               plan, protect, recipe, digest, summary
 //	  accept    the last look, and what is to be remembered         check, draft
-//	Commit      edits are stored before the answer leaves           flow_settle
-//	Settle      what the upstream reported is learned               flow_settle
+//	Commit      edits are stored before the answer leaves           flow_learn
+//	Learn       what the upstream reported is learned               flow_learn
 
 // Prepare implements recovery.Stage. It fits the request where the session already
 // has edits, or where its count is sure to exceed a known limit. Trouble with the
 // store leaves the client's bytes.
 func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) error {
-	if x.Mode != recovery.ModeAct && x.Mode != recovery.ModeObserve || x.Reply != nil || len(x.Candidates) == 0 || !f.on(x) || !x.Body.State().MayFit() {
+	if x.Mode != recovery.ModeAct && x.Mode != recovery.ModeObserve || x.Reply != nil || len(x.Candidates) == 0 || !f.applies(x) || !x.Body.State().MayFit() {
 		return nil
 	}
 	d := &draft{fitter: f, x: x}
-	if x.Fitting = d; d.matters() {
+	if x.Fitting = d; d.mayNeedFitting() {
 		x.Fitted = d.prepare(ctx)
 	}
 	return nil
@@ -44,193 +44,193 @@ func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) error {
 func (d *draft) prepare(ctx context.Context) *recovery.Fitted {
 	f, x, c := d.fitter, d.x, &d.x.Candidates[0]
 	if x.Session != "" {
-		d.recall(ctx)
+		d.loadSession(ctx)
 	}
-	if d.session == nil && (!f.overflows(x) && !f.heavy(x) || side(x)) {
+	if d.session == nil && (!f.surelyOverflows(x) && !f.exceedsByteLimit(x) || isSide(x)) {
 		return nil
 	}
-	d.resume(c.Model)
-	if limit := f.bytes.Window(c.Target); limit > 0 && len(d.sent().Raw()) > limit {
+	d.reapply(c.Model)
+	if limit := f.byteLimits.Window(c.Target); limit > 0 && len(d.currentBody().Raw()) > limit {
 		if fitted := d.fitBytes(ctx, c, limit, 0, false); fitted != nil {
 			return fitted
 		}
 	}
 	if window := f.window(c, d.session); window > 0 {
-		if fitted := d.ahead(ctx, c, window); fitted != nil {
+		if fitted := d.fitEarly(ctx, c, window); fitted != nil {
 			return fitted
 		}
 	}
 	if d.body == nil {
 		return nil
 	}
-	return d.fitted(f.tokensFor(c.Model, d.session, d.body))
+	return d.fitted(f.scaleFor(c.Model, d.session, d.body))
 }
 
-// recall reads what is known of the exchange's session. The store is asked once.
-func (d *draft) recall(ctx context.Context) {
-	s, ask := d.known()
-	if !ask && s == nil || !d.fitter.large(d.x) || side(d.x) {
+// loadSession reads what is known of the exchange's session. The store is asked once.
+func (d *draft) loadSession(ctx context.Context) {
+	s, ask := d.localSession()
+	if !ask && s == nil || !d.fitter.large(d.x) || isSide(d.x) {
 		return
 	}
 	if d.session = s; ask {
-		d.ask(ctx)
+		d.readStore(ctx)
 	}
 }
 
-// ask looks the session up in the store.
-func (d *draft) ask(ctx context.Context) {
-	d.session, d.asked = d.fitter.memory.get(ctx, d.x), true
+// readStore looks the session up in the store.
+func (d *draft) readStore(ctx context.Context) {
+	d.session, d.storeRead = d.fitter.memory.get(ctx, d.x), true
 }
 
-// resume makes the edits of the session that are remembered; false without any.
-func (d *draft) resume(model string) bool {
+// reapply makes the edits of the session that are remembered; false without any.
+func (d *draft) reapply(model string) bool {
 	if !d.session.edited() {
 		return false
 	}
-	k := d.begin(model, d.fitter.parts.Meter)
+	k := d.unedited(model, d.fitter.parts.Meter)
 	if !k.apply(d.session) {
 		return false
 	}
-	b, ok := k.checked()
+	b, ok := k.buildChecked()
 	if !ok {
 		return false
 	}
 	k.total = d.fitter.parts.Meter.Measure(b, model).Total
-	d.work, d.body, d.out, d.sticky = k, b, b, true
+	d.revision, d.body, d.outgoing, d.sticky = k, b, b, true
 	return true
 }
 
-// begin is the history without edits, in the units of a weigher.
-func (d *draft) begin(model string, w Weigher) *work {
+// unedited is the history without edits, in the units of a weigher.
+func (d *draft) unedited(model string, w Counter) *revision {
 	if d.history == nil {
-		d.history = newHistory(d.x.Body, d.fitter.read, d.fitter.secret(d.x))
+		d.history = newHistory(d.x.Body, d.fitter.parsed, d.fitter.secret(d.x))
 	}
-	return newWork(d.history, w, model)
+	return newRevision(d.history, w, model)
 }
 
-// ahead fits a request that would overflow, if that is known: its count is
+// fitEarly fits a request that would overflow, if that is known: its count is
 // anchored on what the upstream reported, or the session was refused before, or
 // it is far above what the operator states.
-func (d *draft) ahead(ctx context.Context, c *recovery.Choice, window int) *recovery.Fitted {
-	f, s, body := d.fitter, cmp.Or(d.session, &session{}), d.sent()
+func (d *draft) fitEarly(ctx context.Context, c *recovery.Choice, window int) *recovery.Fitted {
+	f, s, body := d.fitter, cmp.Or(d.session, &session{}), d.currentBody()
 	raw := f.parts.Meter.Measure(body, c.Model).Total
 	tokens, basis := f.parts.Meter.Estimate(body, c.Model, s.Anchor)
 	sure := true
 	switch {
-	case basis == count.BasisAnchored || s.Short:
+	case basis == count.BasisAnchored || s.Truncated:
 	case d.body != nil || s.Scale > 0:
-		tokens = f.tokensFor(c.Model, s, body).of(raw)
-		sure = d.body != nil || float64(tokens) >= surely*float64(window)
-	case c.Window > 0 && float64(tokens) >= surely*float64(window):
+		tokens = f.scaleFor(c.Model, s, body).upstream(raw)
+		sure = d.body != nil || float64(tokens) >= estimateMargin*float64(window)
+	case c.Window > 0 && float64(tokens) >= estimateMargin*float64(window):
 	default:
 		return nil
 	}
 	share := f.config().TriggerShare * float64(window)
-	if float64(tokens+room(d.x.Body, window)) > share {
+	if float64(tokens+cappedReserve(d.x.Body, window)) > share {
 		if !sure {
 			return nil
 		}
 		return d.plan(ctx, c, window, ratio{tokens, raw}, false)
 	}
 	if limit := Reserve(d.x.Body, window); float64(tokens+limit) > share {
-		if d.work == nil {
-			d.work, d.sticky = d.begin(c.Model, d.fitter.parts.Meter), true
+		if d.revision == nil {
+			d.revision, d.sticky = d.unedited(c.Model, d.fitter.parts.Meter), true
 		}
-		d.limit(spare(window, tokens, basis == count.BasisAnchored, 1))
+		d.limitOutput(remainingOutput(window, tokens, basis == count.BasisAnchored, 1))
 		return d.fitted(ratio{tokens, raw})
 	}
 	return nil
 }
 
-// spare is the room for an answer that a prompt of so many tokens leaves, with
+// remainingOutput is the room for an answer that a prompt of so many tokens leaves, with
 // some for what the count may be wrong by, and half for each further try.
-func spare(window, tokens int, sure bool, try int) int {
+func remainingOutput(window, tokens int, sure bool, try int) int {
 	doubt := tokens / 4
 	if sure {
 		doubt = tokens/50 + 32
 	}
-	return max(leastOutput, (window-tokens-doubt)/max(1, try))
+	return max(minOutput, (window-tokens-doubt)/max(1, try))
 }
 
 // Fit implements recovery.Fitting. A payload_too_large is fitted by bytes.
 func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Failure) *recovery.Fitted {
 	f, x := d.fitter, d.x
-	if fail == nil || side(x) || d.fits > f.config().MaxRefits {
+	if fail == nil || isSide(x) || d.fitCalls > f.config().MaxRefits {
 		return nil
 	}
-	d.fits++
+	d.fitCalls++
 	refused := x.Body
-	if d.out != nil {
-		refused = d.out
+	if d.outgoing != nil {
+		refused = d.outgoing
 	}
-	if !d.asked && x.Session != "" {
+	if !d.storeRead && x.Session != "" {
 		had := d.session
-		if d.ask(ctx); had != nil && d.session != nil && d.session.Gen > had.Gen {
-			d.work, d.body, d.out = nil, nil, nil // there are edits that were not known here
+		if d.readStore(ctx); had != nil && d.session != nil && d.session.Gen > had.Gen {
+			d.revision, d.body, d.outgoing = nil, nil, nil // there are edits that were not known here
 		}
 	}
 	if fail.Class() == recovery.PayloadTooLarge {
-		limit := limitBytes(fail.Facts, len(refused.Raw()))
+		limit := byteLimit(fail.Facts, len(refused.Raw()))
 		if fail.Facts.LimitChars == 0 {
 			if !fail.Quoted {
-				f.bytes.LearnWindow(c.Target, limit, x.ID)
-				f.weighty.Store(true)
+				f.byteLimits.LearnWindow(c.Target, limit, x.ID)
+				f.hasByteLimits.Store(true)
 			}
 		} else {
 			limit = len(refused.Raw())
 		}
 		return d.fitBytes(ctx, c, limit, fail.Facts.LimitChars, true)
 	}
-	window, scale := d.refusal(c, fail, refused)
-	d.window = window
-	if d.body == nil && d.resume(c.Model) && scale.of(d.work.total)+room(x.Body, window) < window {
-		d.limit(spare(window, scale.of(d.work.total), d.sure, d.fits)) // what is remembered suffices
+	window, scale := d.readRefusal(c, fail, refused)
+	d.fittedWindow = window
+	if d.body == nil && d.reapply(c.Model) && scale.upstream(d.revision.total)+cappedReserve(x.Body, window) < window {
+		d.limitOutput(remainingOutput(window, scale.upstream(d.revision.total), d.promptStated, d.fitCalls)) // what is remembered suffices
 		return d.fitted(scale)
 	}
 	return d.plan(ctx, c, window, scale, true)
 }
 
-// refusal is what a refusal of a body says: how large the target's window is, and how its
+// readRefusal is what a refusal of a body says: how large the target's window is, and how its
 // tokens convert to those that are counted here.
-func (d *draft) refusal(c *recovery.Choice, fail *recovery.Failure, refused *transcript.Body) (window int, scale ratio) {
+func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused *transcript.Body) (window int, scale ratio) {
 	f := d.fitter
 	counts := f.parts.Meter.Measure(refused, c.Model)
 	raw := counts.Total
-	scale = f.tokensFor(c.Model, d.session, refused)
+	scale = f.scaleFor(c.Model, d.session, refused)
 	window, stated := LimitFrom(fail)
 	if d.quoted = fail.Quoted; !d.quoted {
 		f.windows.LearnWindow(c.Target, window, d.x.ID)
 	}
 	if !stated {
 		window = f.window(c, d.session)
-		guessed := f.windows.Window(c.Target) == 0 && c.Window == 0 && scale.of(raw) < window // from a refusal of this session
-		if window == 0 || guessed || d.fits > 1 && d.window > 0 && window >= d.window {
+		guessed := f.windows.Window(c.Target) == 0 && c.Window == 0 && scale.upstream(raw) < window // from a refusal of this session
+		if window == 0 || guessed || d.fitCalls > 1 && d.fittedWindow > 0 && window >= d.fittedWindow {
 			// Nobody says how large the window is, or what was said is not true: it
 			// is smaller than what was refused. The room for the answer is not taken off,
 			// for a window that is told too small cuts results to less than what they say.
-			most := scale.of(raw)
-			if n := scale.of(counts.Answered(refused)); d.fits == 1 && n > most-most/4 {
+			most := scale.upstream(raw)
+			if n := scale.upstream(counts.Answered(refused)); d.fitCalls == 1 && n > most-most/4 {
 				most = (n + most) / 2 // it is between the two; where more came since, the answer says little
 			}
-			window, d.guessed = most+Reserve(refused, most), most
+			window, d.guessedPrompt = most+Reserve(refused, most), most
 		}
 	}
-	if n := promptIn(fail.Facts, refused, raw); n > 0 {
-		d.sure = true
+	if n := statedPrompt(fail.Facts, refused, raw); n > 0 {
+		d.promptStated = true
 		f.parts.Meter.Refused(refused, c.Model, n)
 		return window, ratio{n, raw}
 	}
-	if reserve := Reserve(refused, window); scale.of(raw) < window-reserve { // it was refused, so it is larger than the count says
+	if reserve := Reserve(refused, window); scale.upstream(raw) < window-reserve { // it was refused, so it is larger than the count says
 		scale = ratio{window - reserve, raw}
 	}
 	return window, scale
 }
 
-// promptIn is the size of the prompt as the refusal states it, 0 if it does not,
+// statedPrompt is the size of the prompt as the refusal states it, 0 if it does not,
 // or states what cannot be true of a prompt that was counted as raw. What was
 // requested is the prompt and the room for the answer, where the text names that
 // or the prompt alone would be too far from its count.
-func promptIn(facts recovery.Facts, sent *transcript.Body, raw int) int {
+func statedPrompt(facts recovery.Facts, sent *transcript.Body, raw int) int {
 	n := facts.InputTokens
 	if n == 0 {
 		n = facts.RequestedTokens
@@ -252,60 +252,60 @@ func abs(n int) int { return max(n, -n) }
 // the answer that takes up much of the window is lowered first; the history gives
 // way for the rest of it, and where that does not suffice, for the least.
 func (d *draft) plan(ctx context.Context, c *recovery.Choice, window int, scale ratio, refused bool) *recovery.Fitted {
-	k, x := d.work, d.x
+	k, x := d.revision, d.x
 	if k == nil {
-		k = d.begin(c.Model, d.fitter.parts.Meter)
+		k = d.unedited(c.Model, d.fitter.parts.Meter)
 	}
-	full, reserve := Reserve(x.Body, window), room(x.Body, window)
+	full, reserve := Reserve(x.Body, window), cappedReserve(x.Body, window)
 	var names []string
-	if scale.of(k.total)+reserve > window || full == reserve {
+	if scale.upstream(k.total)+reserve > window || full == reserve {
 		var ok bool
 		k, names, ok = d.shrink(ctx, c, k, window, reserve, scale, refused)
-		if !ok && refused && d.work != nil { // what was cut once is not cut shorter: all anew
-			k, names, ok = d.shrink(ctx, c, d.begin(c.Model, d.fitter.parts.Meter), window, reserve, scale, refused)
+		if !ok && refused && d.revision != nil { // what was cut once is not cut shorter: all anew
+			k, names, ok = d.shrink(ctx, c, d.unedited(c.Model, d.fitter.parts.Meter), window, reserve, scale, refused)
 		}
-		if !ok && reserve > leastOutput {
-			k, names, ok = d.shrink(ctx, c, k, window, leastOutput, scale, refused)
+		if !ok && reserve > minOutput {
+			k, names, ok = d.shrink(ctx, c, k, window, minOutput, scale, refused)
 		}
 		if !ok {
 			return nil
 		}
 	}
 	if len(names) > 0 {
-		body, ok := k.checked()
+		body, ok := k.buildChecked()
 		if !ok {
 			return nil
 		}
 		d.body = body
 	}
-	if d.limit(spare(window, scale.of(k.total), d.sure || !refused, d.fits)) {
+	if d.limitOutput(remainingOutput(window, scale.upstream(k.total), d.promptStated || !refused, d.fitCalls)) {
 		names = append(names, TierOutput)
 	}
 	if len(names) == 0 {
 		return nil
 	}
 	if refused {
-		d.learned, d.target = window, c.Target
+		d.learnedWindow, d.learnedTarget = window, c.Target
 	}
 	return d.accept(k, names, scale, refused)
 }
 
 // shrink adds edits to a copy of k until it fits the window beside the reserve.
-func (d *draft) shrink(ctx context.Context, c *recovery.Choice, k *work, window, reserve int, scale ratio, refused bool) (*work, []string, bool) {
+func (d *draft) shrink(ctx context.Context, c *recovery.Choice, k *revision, window, reserve int, scale ratio, refused bool) (*revision, []string, bool) {
 	f, x := d.fitter, d.x
-	budget := scale.raw(window - reserve)
+	budget := scale.local(window - reserve)
 	if budget < 256 {
 		return k, nil, false
 	}
-	p := &planner{cfg: f.config(), goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
-	if f.config().Summarize && x.MayComplete() && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
+	p := &planner{cfg: f.config(), goal: f.goalFor(budget, scale.local(int(f.config().TriggerShare*float64(window))-reserve))}
+	if f.config().Summarize && x.MayComplete() && x.Mode == recovery.ModeAct && (refused || !f.memory.backingOff(x.Session)) {
 		w := d.summarizer(c, k, window)
 		had := w.budget
 		defer func() {
 			d.spent += had - w.budget
 			d.cost = d.cost.Add(w.cost)
 			if w.failed {
-				f.memory.rest(x.Session)
+				f.memory.backOff(x.Session)
 			}
 		}()
 		p.summarizer = w
@@ -318,8 +318,8 @@ func (d *draft) shrink(ctx context.Context, c *recovery.Choice, k *work, window,
 
 // summarizer is who writes summaries for the exchange: within what is left of its
 // budget, which is the request's own input, once.
-func (d *draft) summarizer(c *recovery.Choice, k *work, window int) *summarizer {
-	w := &summarizer{completer: d.x, w: d.fitter.parts.Meter, target: c.Target, window: window,
+func (d *draft) summarizer(c *recovery.Choice, k *revision, window int) *summarizer {
+	w := &summarizer{completer: d.x, counter: d.fitter.parts.Meter, target: c.Target, window: window,
 		budget: max(0, k.counts.Total-d.spent)}
 	if s := d.fitter.config().Summarizer; s.Model != "" {
 		w.target = recovery.Target{Upstream: s.Upstream, Model: s.Model}
@@ -332,12 +332,12 @@ func (d *draft) summarizer(c *recovery.Choice, k *work, window int) *summarizer 
 
 // accept makes new edits those of the exchange. They are remembered at once where a
 // refusal or an answer to the session has shown that the upstream accepts the credential.
-func (d *draft) accept(k *work, names []string, scale ratio, refused bool) *recovery.Fitted {
-	d.work, d.scale, d.sticky = k, scale, false
-	d.names = append(d.names, names...)
+func (d *draft) accept(k *revision, names []string, scale ratio, refused bool) *recovery.Fitted {
+	d.revision, d.scale, d.sticky = k, scale, false
+	d.tiers = append(d.tiers, names...)
 	if d.x.Session != "" && d.x.Mode == recovery.ModeAct {
-		if d.later = !refused && d.session == nil; !d.later {
-			d.remember()
+		if d.awaitsAnswer = !refused && d.session == nil; !d.awaitsAnswer {
+			d.keepEdits()
 		}
 	}
 	return d.fitted(scale)

@@ -8,13 +8,13 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// sizes weighs requests by their bytes, for limits that do not count tokens.
-type sizes struct{}
+// byteCounter weighs requests by their bytes, for limits that do not count tokens.
+type byteCounter struct{}
 
-var _ Weigher = sizes{}
+var _ Counter = byteCounter{}
 
 // Measure implements Weigher.
-func (sizes) Measure(b *transcript.Body, _ string) count.Counts {
+func (byteCounter) Measure(b *transcript.Body, _ string) count.Counts {
 	list := b.Messages()
 	c := count.Counts{Messages: make([]int, len(list)), Total: len(b.Raw()), Fixed: len(b.Raw()), Exact: true}
 	for i, m := range list {
@@ -25,11 +25,11 @@ func (sizes) Measure(b *transcript.Body, _ string) count.Counts {
 }
 
 // Text implements Weigher: as JSON writes it.
-func (sizes) Text(_, s string) int { return len(transcript.String(s)) }
+func (byteCounter) Text(_, s string) int { return len(transcript.String(s)) }
 
-// limitBytes is the size above which a target refuses, as a refusal of so many
+// byteLimit is the size above which a target refuses, as a refusal of so many
 // bytes proves. A number below what was sent is a limit, however it is told.
-func limitBytes(facts recovery.Facts, sent int) int {
+func byteLimit(facts recovery.Facts, sent int) int {
 	for _, n := range []int{facts.LimitBytes, facts.RequestedBytes} {
 		if n >= 1024 && n < sent {
 			return n
@@ -38,12 +38,12 @@ func limitBytes(facts recovery.Facts, sent int) int {
 	return sent - 1
 }
 
-// heavy reports whether a request has more bytes than its target takes.
-func (f *Fitter) heavy(x *recovery.Exchange) bool {
-	if !f.weighty.Load() {
+// exceedsByteLimit reports whether a request has more bytes than its target takes.
+func (f *Fitter) exceedsByteLimit(x *recovery.Exchange) bool {
+	if !f.hasByteLimits.Load() {
 		return false
 	}
-	limit := f.bytes.Window(x.Candidates[0].Target)
+	limit := f.byteLimits.Window(x.Candidates[0].Target)
 	return limit > 0 && len(x.Body.Raw()) > limit
 }
 
@@ -52,63 +52,63 @@ func (f *Fitter) heavy(x *recovery.Exchange) bool {
 // window. chars is the limit of a single text, 0 for none.
 func (d *draft) fitBytes(ctx context.Context, c *recovery.Choice, limit, chars int, refused bool) *recovery.Fitted {
 	f := d.fitter
-	k := d.weighed(c.Model, sizes{})
-	p := &planner{cfg: f.config(), goal: f.goal(limit, limit)}
+	k := d.recount(c.Model, byteCounter{})
+	p := &planner{cfg: f.config(), goal: f.goalFor(limit, limit)}
 	was := k.clone()
-	p.measured(k)
+	p.measure(k)
 	switch {
-	case chars > 0 && p.single(k, chars):
-	case chars > 0 && limit >= len(d.sent().Raw()):
+	case chars > 0 && p.shortenTexts(k, chars):
+	case chars > 0 && limit >= len(d.currentBody().Raw()):
 		return nil
 	default:
-		if !p.attachments(k) && !p.run(ctx, k) {
+		if !p.dropAttachments(k) && !p.run(ctx, k) {
 			return nil
 		}
 	}
 	names := k.tiers(was)
-	body, ok := k.checked()
+	body, ok := k.buildChecked()
 	if !ok || len(names) == 0 {
 		return nil
 	}
-	d.work, d.body, d.out = k, body, body
-	k = d.weighed(c.Model, f.parts.Meter)
+	d.revision, d.body, d.outgoing = k, body, body
+	k = d.recount(c.Model, f.parts.Meter)
 	k.total = f.parts.Meter.Measure(body, c.Model).Total
-	return d.accept(k, names, f.tokensFor(c.Model, d.session, body), refused)
+	return d.accept(k, names, f.scaleFor(c.Model, d.session, body), refused)
 }
 
-// weighed is the history with the edits so far, in the units of a weigher.
-func (d *draft) weighed(model string, w Weigher) *work {
-	k := d.begin(model, w)
-	if d.work != nil {
+// recount is the history with the edits so far, in the units of a weigher.
+func (d *draft) recount(model string, w Counter) *revision {
+	k := d.unedited(model, w)
+	if d.revision != nil {
 		var s session
-		d.work.keep(&s)
+		d.revision.saveTo(&s)
 		k.apply(&s)
 	}
 	return k
 }
 
-// attachments takes out those of finished turns, the oldest first, until the
+// dropAttachments takes out those of finished turns, the oldest first, until the
 // target is met. A result's may go before a person has spoken again.
-func (p *planner) attachments(k *work) bool {
+func (p *planner) dropAttachments(k *revision) bool {
 	v, spoken := k.v, 0
-	for i := v.lead + 1; i < len(v.items); i++ {
-		if it := &v.items[i]; it.Role == transcript.RoleUser && !it.result && !it.summary() {
+	for i := v.leadEnd + 1; i < len(v.items); i++ {
+		if it := &v.items[i]; it.Role == transcript.RoleUser && !it.result && !it.isReplacement() {
 			spoken = i
 		}
 	}
 	for i := range v.items[:v.lastStep()] {
-		if k.total <= p.goal.target && p.measured(k) <= p.goal.target {
+		if k.total <= p.goal.target && p.measure(k) <= p.goal.target {
 			return true
 		}
 		if it := &v.items[i]; it.shape.Media > 0 && (it.result || i < spoken) {
 			k.add(i, recipe{Op: opMedia}, minSaving)
 		}
 	}
-	return p.measured(k) <= p.goal.target
+	return p.measure(k) <= p.goal.target
 }
 
-// single shortens each text that is longer than so many characters.
-func (p *planner) single(k *work, chars int) bool {
+// shortenTexts shortens each text that is longer than so many characters.
+func (p *planner) shortenTexts(k *revision, chars int) bool {
 	room := uint32(min(chars*9/10-256, maxKeep))
 	if chars < 1024 {
 		return false
@@ -116,9 +116,9 @@ func (p *planner) single(k *work, chars int) bool {
 	did := false
 	for i := range k.v.items {
 		it := &k.v.items[i]
-		did = len(it.text) > chars && k.add(i, recipe{Op: opLong, A: room}, 1) || did
+		did = len(it.text) > chars && k.add(i, recipe{Op: opLong, Length: room}, 1) || did
 		for _, c := range it.calls {
-			did = len(c.text) > chars && k.add(i, recipe{Op: opArguments, A: room}, 1) || did
+			did = len(c.text) > chars && k.add(i, recipe{Op: opArguments, Length: room}, 1) || did
 		}
 	}
 	return did

@@ -14,8 +14,8 @@ func tooLarge(facts recovery.Facts) *recovery.Failure {
 	return &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: &recovery.Spec{Class: recovery.PayloadTooLarge}, Facts: facts}, Response: recovery.Response{Status: 413}}
 }
 
-// shot is a person's message with an image of so many bytes.
-func shot(n, bytes int) string {
+// imageMessage is a person's message with an image of so many bytes.
+func imageMessage(n, bytes int) string {
 	return fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"Look at picture %d."},{"type":"image_url","image_url":{"url":"data:ima`+
 		`ge/png;base64,%s"}}]}`, n, strings.Repeat("iVBORw0K", bytes/8))
 }
@@ -27,11 +27,11 @@ func TestPayloadOfAttachments(t *testing.T) {
 		s := &script{}
 		s.say("system", "You look at pictures.")
 		for n := range 8 {
-			s.raw(shot(n, 150_000)).say("assistant", fmt.Sprintf("Picture %d shows a cat.", n))
+			s.raw(imageMessage(n, 150_000)).say("assistant", fmt.Sprintf("Picture %d shows a cat.", n))
 		}
-		s.raw(shot(99, 150_000))
+		s.raw(imageMessage(99, 150_000))
 		b := s.body(t)
-		f := fitter(t, Defaults(), nil)
+		f := newTestFitter(t, Defaults(), nil)
 		x := exchange(b, "s", nil)
 		out := f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(facts))
 		if out == nil {
@@ -54,7 +54,7 @@ func TestPayloadOfAttachments(t *testing.T) {
 		f.Commit(context.Background(), x)
 		s.say("assistant", "A dog.").say("user", "And now?")
 		y := exchange(s.body(t), "s", nil)
-		if !f.Matter(y) {
+		if !f.MayNeedFitting(y) {
 			t.Fatal("the next request is not looked at")
 		}
 		next := f.Prepared(context.Background(), y)
@@ -63,11 +63,11 @@ func TestPayloadOfAttachments(t *testing.T) {
 		}
 		// Another session of the target is fitted before it is refused.
 		z := exchange(b, "other", nil)
-		if !f.Matter(z) || f.Prepared(context.Background(), z) == nil {
+		if !f.MayNeedFitting(z) || f.Prepared(context.Background(), z) == nil {
 			t.Error("the limit is not remembered")
 		}
 		z = exchange(b, "other", nil)
-		if z.Candidates[0].Target.Upstream = "elsewhere"; f.heavy(z) {
+		if z.Candidates[0].Target.Upstream = "elsewhere"; f.exceedsByteLimit(z) {
 			t.Error("another target is taken for this one")
 		}
 	}
@@ -77,10 +77,10 @@ func TestPayloadOfAttachments(t *testing.T) {
 func TestPayloadOfText(t *testing.T) {
 	s := newScript()
 	for i := range 40 {
-		s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, i), pasteOf(50_000))
+		s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, i), shellOutput(50_000))
 	}
 	b := s.body(t)
-	f := fitter(t, Defaults(), nil)
+	f := newTestFitter(t, Defaults(), nil)
 	x := exchange(b, "s", nil)
 	out := f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(recovery.Facts{LimitBytes: 1_000_000}))
 	if out == nil {
@@ -98,14 +98,14 @@ func TestPayloadOfOneText(t *testing.T) {
 	}
 	for _, who := range []string{"tool", "user"} {
 		s := newScript()
-		s.call("bash", `{"command":"ls"}`, pasteOf(100_000))
+		s.call("bash", `{"command":"ls"}`, shellOutput(100_000))
 		if who == "tool" {
-			s.call("bash", `{"command":"make"}`, pasteOf(1_200_000))
+			s.call("bash", `{"command":"make"}`, shellOutput(1_200_000))
 		} else {
-			s.say("user", "Why does it fail?\n"+pasteOf(1_200_000))
+			s.say("user", "Why does it fail?\n"+shellOutput(1_200_000))
 		}
 		b := s.body(t)
-		f := fitter(t, Defaults(), nil)
+		f := newTestFitter(t, Defaults(), nil)
 		x := exchange(b, "s", nil)
 		const limit = 1_048_576
 		out := f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(recovery.Facts{LimitChars: limit, RequestedChars: 1_200_000, Param: "messages[4].content"}))
@@ -120,7 +120,7 @@ func TestPayloadOfOneText(t *testing.T) {
 			t.Errorf("%s: another message has changed", who)
 		}
 	}
-	f := fitter(t, Defaults(), nil)
+	f := newTestFitter(t, Defaults(), nil)
 	x := exchange(newScript().say("assistant", "a").say("user", "b").body(t), "s", nil)
 	if out := f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(recovery.Facts{LimitChars: 5000})); out != nil {
 		t.Errorf("a request without a long text became %s", out.Body.Raw())
@@ -131,10 +131,10 @@ func TestPayloadOfOneText(t *testing.T) {
 func TestBytesAreShown(t *testing.T) {
 	s := &script{}
 	for n := range 8 {
-		s.raw(shot(n, 150_000)).say("assistant", "A cat.")
+		s.raw(imageMessage(n, 150_000)).say("assistant", "A cat.")
 	}
-	s.raw(shot(99, 150_000))
-	f := fitter(t, Defaults(), nil)
+	s.raw(imageMessage(99, 150_000))
+	f := newTestFitter(t, Defaults(), nil)
 	x := exchange(s.body(t), "s", nil)
 	x.ID = "r1"
 	if f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(recovery.Facts{LimitBytes: 1 << 20})) == nil {
@@ -151,7 +151,7 @@ func TestBytesAreShown(t *testing.T) {
 		t.Error("another reset has cleared it")
 	}
 	f.Clear(marks[0].Target, marks[0].Item)
-	if len(f.Marks()) != 0 || f.heavy(exchange(s.body(t), "s2", nil)) {
+	if len(f.Marks()) != 0 || f.exceedsByteLimit(exchange(s.body(t), "s2", nil)) {
 		t.Error("it is known after the reset")
 	}
 }

@@ -11,17 +11,17 @@ import (
 type history struct {
 	body  *transcript.Body
 	items []item
-	// lead is how many messages stand before the first answer, or before what
+	// leadEnd is how many messages stand before the first answer, or before what
 	// took the place of it: the instructions and the task.
-	lead int
-	// prose is set for text protocols: tools answer in messages of the user.
-	prose  bool
-	native bool // tools are offered, or were called
-	// open says of each message whether a call before it has its result there or behind
+	leadEnd int
+	// textProtocol is set for text protocols: tools answer in messages of the user.
+	textProtocol bool
+	nativeTools  bool // tools are offered, or were called
+	// callsPending says of each message whether a call before it has its result there or behind
 	// it; nil where results stand right behind their calls.
-	open []bool
+	callsPending []bool
 
-	readings *readings
+	cache    *parseCache
 	secret   []byte // see keyed
 	excerpts excerpts
 }
@@ -29,38 +29,38 @@ type history struct {
 // item is one message.
 type item struct {
 	transcript.Message
-	*reading
-	calls  []callInfo // as they stand in the body
-	result bool       // a tool's answer
-	answer int        // which of the caller's calls it answers
-	caller int        // index of the message that made the call, -1 if none did
-	call   callInfo   // the call that it answers, if result
-	key    uint64     // of the content, see keyed
-	sum    [32]byte   // of the content
+	*parsedMessage
+	calls     []callInfo // as they stand in the body
+	result    bool       // a tool's answer
+	callIndex int        // which of the caller's calls it answers
+	caller    int        // index of the message that made the call, -1 if none did
+	call      callInfo   // the call that it answers, if result
+	key       uint64     // of the content, see keyed
+	sum       [32]byte   // of the content
 }
 
 // newHistory reads the history of a client with a credential. What was read before is taken from r.
-func newHistory(b *transcript.Body, r *readings, credential []byte) *history {
+func newHistory(b *transcript.Body, r *parseCache, credential []byte) *history {
 	list := b.Messages()
-	v := &history{body: b, items: make([]item, len(list)), lead: len(list), readings: r, secret: secretOf(credential), excerpts: excerpts{}}
-	v.native = len(b.Tools()) > 0
+	v := &history{body: b, items: make([]item, len(list)), leadEnd: len(list), cache: r, secret: secretOf(credential), excerpts: excerpts{}}
+	v.nativeTools = len(b.Tools()) > 0
 	for i, m := range list {
-		said := r.read(m)
-		it := item{Message: m, reading: said, calls: said.callsIn(b, m), caller: -1, result: m.Role == transcript.RoleTool}
-		v.native = v.native || m.Role == transcript.RoleTool || len(it.calls) > 0
-		if v.lead == len(list) && (m.Role == transcript.RoleAssistant || it.summary()) {
-			v.lead = i
+		said := r.parse(m)
+		it := item{Message: m, parsedMessage: said, calls: said.callsIn(b, m), caller: -1, result: m.Role == transcript.RoleTool}
+		v.nativeTools = v.nativeTools || m.Role == transcript.RoleTool || len(it.calls) > 0
+		if v.leadEnd == len(list) && (m.Role == transcript.RoleAssistant || it.isReplacement()) {
+			v.leadEnd = i
 		}
 		v.items[i] = it
 	}
-	v.prose = !v.native && v.observes()
+	v.textProtocol = !v.nativeTools && v.markObservations()
 	v.pair()
-	v.keyed()
+	v.setKeys()
 	return v
 }
 
-// observes marks the results of a text protocol; false where this is none.
-func (v *history) observes() (found bool) {
+// markObservations marks the results of a text protocol; false where this is none.
+func (v *history) markObservations() (found bool) {
 	h := trajectory.NewHistory(v.body)
 	for i := range v.items {
 		if res, ok := h.Observation(i); ok {
@@ -90,10 +90,10 @@ func (v *history) pair() {
 			last[at] = i
 		}
 	}
-	v.open = make([]bool, len(list))
+	v.callsPending = make([]bool, len(list))
 	until := -1
 	for i := range v.items {
-		v.open[i] = i <= until
+		v.callsPending[i] = i <= until
 		until = max(until, last[i])
 	}
 }
@@ -116,8 +116,8 @@ func (v *history) pairIn(start, end int, pairing *trajectory.Pairing) {
 			continue
 		}
 		if n := pairing.Answer([]byte(it.answers)); n >= 0 {
-			it.caller, it.answer = made[n][0], made[n][1]
-			it.call = v.items[it.caller].calls[it.answer]
+			it.caller, it.callIndex = made[n][0], made[n][1]
+			it.call = v.items[it.caller].calls[it.callIndex]
 		}
 	}
 }
@@ -125,13 +125,13 @@ func (v *history) pairIn(start, end int, pairing *trajectory.Pairing) {
 // failed reports whether a result says that its call failed. It is read when it
 // is asked for first.
 func (it *item) failed() bool {
-	memo := &it.fails[0]
-	if it.call.data { // what it shows is not read
-		memo = &it.fails[1]
+	memo := &it.failure[0]
+	if it.call.returnsData { // what it shows is not read
+		memo = &it.failure[1]
 	}
 	if memo.Load() == 0 {
 		n := int32(-1)
-		if failed(it.text, it.call.data) {
+		if reportsFailure(it.text, it.call.returnsData) {
 			n = 1
 		}
 		memo.Store(n)
@@ -142,7 +142,7 @@ func (it *item) failed() bool {
 // boundary reports whether the history may be cut before message i: no call is
 // there without its results, no result without its call.
 func (v *history) boundary(i int) bool {
-	return i >= len(v.items) || !v.items[i].result && v.items[i].Role != transcript.RoleTool && (v.open == nil || !v.open[i])
+	return i >= len(v.items) || !v.items[i].result && v.items[i].Role != transcript.RoleTool && (v.callsPending == nil || !v.callsPending[i])
 }
 
 // stepStart is where the step begins that message i belongs to: an answer and
@@ -161,8 +161,8 @@ func (v *history) stepEnd(i int) int {
 	return i
 }
 
-// compressed reports content that was replaced before.
-func compressed(text string) bool {
+// isCompressed reports content that was replaced before.
+func isCompressed(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), `{"_compressed"`)
 }
 

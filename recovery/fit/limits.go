@@ -65,14 +65,14 @@ func Reserve(b *transcript.Body, window int) int {
 	return n
 }
 
-// leastOutput is the room for an answer that a request keeps in any case, in tokens.
-const leastOutput = 1024
+// minOutput is the room for an answer that a request keeps in any case, in tokens.
+const minOutput = 1024
 
-// room is the room for an answer that the history gives way for: a client's limit
+// cappedReserve is the room for an answer that the history gives way for: a client's limit
 // that takes up more than a quarter of the window is seldom used up, and is
 // lowered before anything of the history goes.
-func room(b *transcript.Body, window int) int {
-	return min(Reserve(b, window), max(leastOutput, window/4))
+func cappedReserve(b *transcript.Body, window int) int {
+	return min(Reserve(b, window), max(minOutput, window/4))
 }
 
 // watchEvery is how often answers of a local server are looked at while nothing

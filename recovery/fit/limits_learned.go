@@ -12,9 +12,9 @@ import (
 // maxWindows bounds how many targets' windows are remembered.
 const maxWindows = 512
 
-// windows are the context windows that refusals stated. They expire, for
+// learnedLimits are the context windows that refusals stated. They expire, for
 // providers enlarge them. Safe for concurrent use.
-type windows struct {
+type learnedLimits struct {
 	ttl    time.Duration
 	limits *store.Cache[recovery.Target, limit]
 }
@@ -27,12 +27,12 @@ type limit struct {
 	request string // id of the request that told it
 }
 
-func newWindows(ttl time.Duration) *windows {
-	return &windows{ttl, store.NewCache[recovery.Target, limit](maxWindows)}
+func newLearnedLimits(ttl time.Duration) *learnedLimits {
+	return &learnedLimits{ttl, store.NewCache[recovery.Target, limit](maxWindows)}
 }
 
 // Window implements Windows.
-func (w *windows) Window(t recovery.Target) int {
+func (w *learnedLimits) Window(t recovery.Target) int {
 	if l, _ := w.limits.Get(t.Keyless()); time.Now().Before(l.until) {
 		return l.tokens
 	}
@@ -40,13 +40,13 @@ func (w *windows) Window(t recovery.Target) int {
 }
 
 // Overflowed implements Windows.
-func (w *windows) Overflowed(t recovery.Target) bool {
+func (w *learnedLimits) Overflowed(t recovery.Target) bool {
 	l, _ := w.limits.Get(t.Keyless())
 	return time.Now().Before(l.until)
 }
 
 // LearnWindow implements Windows.
-func (w *windows) LearnWindow(t recovery.Target, tokens int, request string) {
+func (w *learnedLimits) LearnWindow(t recovery.Target, tokens int, request string) {
 	now := time.Now()
 	l, known := w.limits.Get(t.Keyless())
 	if !known || tokens != 0 && tokens != l.tokens {
@@ -61,7 +61,7 @@ const itemSize = "size of a request"
 
 // Marks lists the targets that refused a request for its bytes, in this process.
 func (f *Fitter) Marks() (marks []recovery.Mark) {
-	f.bytes.limits.Each(func(t recovery.Target, l limit) bool {
+	f.byteLimits.limits.Each(func(t recovery.Target, l limit) bool {
 		if time.Now().Before(l.until) {
 			marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkWindow, Item: itemSize, Detail: fmt.Sprintf("takes %d bytes at most", l.tokens),
 				Evidence: "a refusal for its size", Request: l.request, Since: l.since, Until: l.until})
@@ -74,7 +74,7 @@ func (f *Fitter) Marks() (marks []recovery.Mark) {
 // Clear forgets how many bytes a target takes, as a Mark names both, if item is that or empty.
 func (f *Fitter) Clear(name, item string) {
 	if item == "" || item == itemSize {
-		f.bytes.limits.DeleteFunc(func(t recovery.Target, _ limit) bool { return t.String() == name })
+		f.byteLimits.limits.DeleteFunc(func(t recovery.Target, _ limit) bool { return t.String() == name })
 	}
 }
 

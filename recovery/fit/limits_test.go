@@ -62,7 +62,7 @@ func TestLimitFrom(t *testing.T) {
 
 func TestLimitExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, target := newWindows(time.Hour), recovery.Target{Upstream: "u", Model: "m", Key: "a"}
+		w, target := newLearnedLimits(time.Hour), recovery.Target{Upstream: "u", Model: "m", Key: "a"}
 		w.LearnWindow(target, 5, "r1")
 		w.LearnWindow(target, 0, "r1")
 		time.Sleep(time.Hour - 1)
@@ -91,7 +91,7 @@ func TestPromptThatARefusalStates(t *testing.T) {
 		"answer alone":         {recovery.Facts{MaxOutputTokens: 51_200}, 9000, 0},
 		"bytes, not tokens":    {recovery.Facts{InputTokens: 36_000}, 8000, 0},
 	} {
-		if got := promptIn(c.facts, limited(t, "max_tokens", 4000, 0), c.raw); got != c.want {
+		if got := statedPrompt(c.facts, bodyWithLimit(t, "max_tokens", 4000, 0), c.raw); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

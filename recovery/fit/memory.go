@@ -29,37 +29,37 @@ const (
 type memory struct {
 	store Values // nil where there is none that others share
 	ttl   func() time.Duration
-	turns turns
+	turns turnCache
 
 	mu       sync.Mutex
-	sessions *store.Cache[string, *held]
-	tired    *store.Cache[string, time.Time] // sessions whose summariser failed, and until when it rests
+	sessions *store.Cache[string, *entry]
+	backoffs *store.Cache[string, time.Time] // sessions whose summariser failed, and until when it rests
 
-	queue   chan func()
-	work    sync.WaitGroup  // the queue
-	working context.Context // until what is queued is given up
-	giveUp  context.CancelFunc
-	once    sync.Once
-	shut    bool // no more jobs
+	queue  chan func()
+	worker sync.WaitGroup  // the queue
+	ctx    context.Context // until what is queued is given up
+	cancel context.CancelFunc
+	once   sync.Once
+	closed bool // no more jobs
 }
 
-// held is a session in the process. It is changed under the memory's lock.
-type held struct {
-	value *session
-	made  time.Time // when this process last changed it
-	until time.Time
-	ahead bool // its report is not for the store
+// entry is a session in the process. It is changed under the memory's lock.
+type entry struct {
+	value       *session
+	changed     time.Time // when this process last changed it
+	until       time.Time
+	reportLocal bool // its report is not for the store
 }
 
 // newMemory starts the goroutine that works off the path of requests; close ends it.
 func newMemory(s Values, ttl func() time.Duration) *memory {
-	m := &memory{store: s, ttl: ttl, sessions: store.NewCache[string, *held](maxHeld), tired: store.NewCache[string, time.Time](maxSessions),
-		turns: newTurns(),
+	m := &memory{store: s, ttl: ttl, sessions: store.NewCache[string, *entry](maxHeld), backoffs: store.NewCache[string, time.Time](maxSessions),
+		turns: newTurnCache(),
 		queue: make(chan func(), maxQueue)}
-	m.working, m.giveUp = context.WithCancel(context.Background())
-	m.work.Go(func() {
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.worker.Go(func() {
 		for job := range m.queue {
-			if m.working.Err() == nil {
+			if m.ctx.Err() == nil {
 				job()
 			}
 		}
@@ -86,9 +86,9 @@ func (m *memory) get(ctx context.Context, x *recovery.Exchange) *session {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now, s := held{}, session{}
+	now, s := entry{}, session{}
 	if h, ok := m.sessions.Get(x.Session); ok {
-		if now, s = *h, *h.value; now.made.After(x.Started) {
+		if now, s = *h, *h.value; now.changed.After(x.Started) {
 			return now.value // by another request, perhaps after the store was read
 		}
 	}
@@ -97,7 +97,7 @@ func (m *memory) get(ctx context.Context, x *recovery.Exchange) *session {
 		s.edits = edits.edits
 	}
 	last, errReport := decodeReport(values[1])
-	if errReport == nil && !now.ahead {
+	if errReport == nil && !now.reportLocal {
 		s.report = last
 	}
 	if now.value == nil && errEdits != nil && errReport != nil {
@@ -108,26 +108,26 @@ func (m *memory) get(ctx context.Context, x *recovery.Exchange) *session {
 	return &s
 }
 
-// held is what the process knows of a session; the zero value if nothing.
-func (m *memory) held(id string) held {
+// lookup is what the process knows of a session; the zero value if nothing.
+func (m *memory) lookup(id string) entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h, ok := m.sessions.Get(id)
 	if !ok {
-		return held{}
+		return entry{}
 	}
 	if time.Now().After(h.until) {
 		m.sessions.Delete(id)
-		return held{}
+		return entry{}
 	}
 	return *h
 }
 
 // local is what the process knows of a session, nil if nothing.
-func (m *memory) local(id string) *session { return m.held(id).value }
+func (m *memory) local(id string) *session { return m.lookup(id).value }
 
 // put holds a session. The lock is held.
-func (m *memory) put(id string, h held) {
+func (m *memory) put(id string, h entry) {
 	size := 512 + len(id) + 24*len(h.value.Recipes)
 	for _, box := range h.value.Sealed {
 		size += 128 + len(box.Box) + 8*len(box.Kept)
@@ -136,8 +136,8 @@ func (m *memory) put(id string, h held) {
 	m.sessions.Put(id, &h, max(size, maxHeld/maxSessions))
 }
 
-// hold keeps a session with new edits, which are copied to the store, unless even newer ones were made meanwhile.
-func (m *memory) hold(id string, s *session) {
+// putEdits keeps a session with new edits, which are copied to the store, unless even newer ones were made meanwhile.
+func (m *memory) putEdits(id string, s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h, ok := m.sessions.Get(id)
@@ -145,12 +145,12 @@ func (m *memory) hold(id string, s *session) {
 		return
 	}
 	s.Written = uint64(time.Now().Unix())
-	m.put(id, held{value: s, made: time.Now(), ahead: ok && h.ahead})
-	m.share(editsKey(id), func() []byte { return m.local(id).stored() })
+	m.put(id, entry{value: s, changed: time.Now(), reportLocal: ok && h.reportLocal})
+	m.copyToStore(editsKey(id), func() []byte { return m.local(id).encodedEdits() })
 }
 
-// share has the store copy a value as it is then; nil is none.
-func (m *memory) share(key string, value func() []byte) {
+// copyToStore has the store copy a value as it is then; nil is none.
+func (m *memory) copyToStore(key string, value func() []byte) {
 	if m.store == nil {
 		return
 	}
@@ -160,34 +160,34 @@ func (m *memory) share(key string, value func() []byte) {
 	})
 }
 
-// refresh is the share of a lifetime after which edits are stored anew although
+// refreshShare is the share of a lifetime after which edits are stored anew although
 // they are the same: a session is remembered from its last request on.
-const refresh = 8
+const refreshShare = 8
 
-// report adds a report to what is held of a session; known is the session if nothing is. If others may soon need it,
+// addReport adds a report to what is held of a session; known is the session if nothing is. If others may soon need it,
 // the store gets it, too.
-func (m *memory) report(id string, known *session, r report, needed bool) {
+func (m *memory) addReport(id string, known *session, r report, needed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if h, ok := m.sessions.Get(id); ok {
 		known = h.value
 	}
 	next := &session{known.edits, r}
-	if now := uint64(time.Now().Unix()); next.edited() && now > next.Written+uint64(m.ttl()/time.Second)/refresh {
+	if now := uint64(time.Now().Unix()); next.edited() && now > next.Written+uint64(m.ttl()/time.Second)/refreshShare {
 		next.Written = now
-		m.share(editsKey(id), func() []byte { return m.local(id).stored() })
+		m.copyToStore(editsKey(id), func() []byte { return m.local(id).encodedEdits() })
 	}
-	m.put(id, held{value: next, made: time.Now(), ahead: !needed})
+	m.put(id, entry{value: next, changed: time.Now(), reportLocal: !needed})
 	if needed {
-		m.share(reportKey(id), func() []byte { return m.local(id).reported() })
+		m.copyToStore(reportKey(id), func() []byte { return m.local(id).encodedReport() })
 	}
 }
 
-// later runs a job off the request's path; false when there is too much to do.
-func (m *memory) later(job func()) bool {
+// enqueue runs a job off the request's path; false when there is too much to do.
+func (m *memory) enqueue(job func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.shut {
+	if m.closed {
 		return false
 	}
 	select {
@@ -202,29 +202,29 @@ func (m *memory) later(job func()) bool {
 func (m *memory) close(ctx context.Context) error {
 	m.once.Do(func() {
 		m.mu.Lock()
-		m.shut = true
+		m.closed = true
 		close(m.queue)
 		m.mu.Unlock()
 	})
-	defer context.AfterFunc(ctx, m.giveUp)()
-	m.work.Wait()
-	if m.working.Err() != nil {
+	defer context.AfterFunc(ctx, m.cancel)()
+	m.worker.Wait()
+	if m.ctx.Err() != nil {
 		return ctx.Err()
 	}
-	m.giveUp()
+	m.cancel()
 	return nil
 }
 
-// restTime is how long a summariser that was of no use is not asked before a
+// summarizerBackoff is how long a summariser that was of no use is not asked before a
 // request has failed.
-const restTime = 10 * time.Minute
+const summarizerBackoff = 10 * time.Minute
 
-// rest notes that a session's summariser was of no use.
-func (m *memory) rest(id string) {
-	m.tired.Put(id, time.Now().Add(restTime), 1)
+// backOff notes that a session's summariser was of no use.
+func (m *memory) backOff(id string) {
+	m.backoffs.Put(id, time.Now().Add(summarizerBackoff), 1)
 }
 
-func (m *memory) rests(id string) bool {
-	until, _ := m.tired.Get(id)
+func (m *memory) backingOff(id string) bool {
+	until, _ := m.backoffs.Get(id)
 	return time.Now().Before(until)
 }

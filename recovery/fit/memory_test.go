@@ -13,7 +13,7 @@ import (
 )
 
 func TestTurns(t *testing.T) {
-	all := newTurns()
+	all := newTurnCache()
 	at := func(n int) place { return place{n, uint64(n), uint64(n - 1)} } // message n is what the answer after n was asked with
 	all.note("s", at(5), true)
 	for n, want := range map[int]bool{0: true, 1: true, 2: false, 4: false, 5: true, 6: true, 7: false} {
@@ -45,26 +45,26 @@ func TestTurns(t *testing.T) {
 
 func TestAnswersIn(t *testing.T) {
 	s := newScript().say("user", "a").say("assistant", "b").say("assistant", "c").say("user", "d").say("assistant", "e")
-	one, two, none := newTurns().placeOf(s.body(t)), newTurns().placeOf(s.body(t)), newTurns().placeOf(newScript().body(t))
+	one, two, none := newTurnCache().placeOf(s.body(t)), newTurnCache().placeOf(s.body(t)), newTurnCache().placeOf(newScript().body(t))
 	if one.answers != none.answers+2 || one.last == two.last {
 		t.Errorf("%+v, %+v, %+v", one, two, none)
 	}
 }
 
-// answered is what the engine does with an exchange whose answer is complete.
-func answered(f *Fitter, x *recovery.Exchange, tokens int) {
+// completeExchange is what the engine does with an exchange whose answer is complete.
+func completeExchange(f *Fitter, x *recovery.Exchange, tokens int) {
 	f.Commit(context.Background(), x)
-	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: tokens})
+	f.Learn(x, &x.Candidates[0], recovery.Usage{Input: tokens})
 }
 
 // While a process serves every turn of a conversation it does not ask the
 // store; another one asks once, whatever it knows of windows. What was edited
 // is in the store before the answer is out.
 func TestLooksOnce(t *testing.T) {
-	disk := newShelf()
-	one, two := fitter(t, Defaults(), disk), fitter(t, Defaults(), disk)
-	two.windows = newWindows(time.Hour) // nobody has told it yet
-	s := talk(60)
+	disk := newFakeStore()
+	one, two := newTestFitter(t, Defaults(), disk), newTestFitter(t, Defaults(), disk)
+	two.windows = newLearnedLimits(time.Hour) // nobody has told it yet
+	s := talkScript(60)
 	send := func(f *Fitter, want int) *recovery.Fitted {
 		t.Helper()
 		disk.mu.Lock()
@@ -72,7 +72,7 @@ func TestLooksOnce(t *testing.T) {
 		disk.mu.Unlock()
 		x := exchange(s.body(t), "s", nil)
 		x.Fitted = f.Prepared(context.Background(), x)
-		answered(f, x, 5000)
+		completeExchange(f, x, 5000)
 		disk.mu.Lock()
 		defer disk.mu.Unlock()
 		if n := disk.reads - before; n != want {
@@ -96,7 +96,7 @@ func TestLooksOnce(t *testing.T) {
 	}
 	s.say("assistant", "And on.").say("user", "More.")
 	first := send(one, 1)
-	two.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After}) // late
+	two.Learn(x, &x.Candidates[0], recovery.Usage{Input: out.After}) // late
 	two.Flush()
 	second := send(two, 1)
 	third := send(two, 0)
@@ -113,24 +113,24 @@ func TestLooksOnce(t *testing.T) {
 // What one replica learned of an answer long ago does not take the place of
 // what another has edited since.
 func TestLateReport(t *testing.T) {
-	disk := newShelf()
-	one, two := fitter(t, Defaults(), disk), fitter(t, Defaults(), disk)
-	s := talk(60)
+	disk := newFakeStore()
+	one, two := newTestFitter(t, Defaults(), disk), newTestFitter(t, Defaults(), disk)
+	s := talkScript(60)
 	x, out := fitOnce(t, one, s.body(t), 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
-	answered(one, x, out.After)
+	completeExchange(one, x, out.After)
 	one.Flush()
 	slow := exchange(s.body(t), "s", nil)
 	slow.Fitted = two.Prepared(context.Background(), slow)
 	two.Commit(context.Background(), slow)
 
-	s = talk(150)
+	s = talkScript(150)
 	y, further := fitOnce(t, one, s.body(t), 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 	if further == nil {
 		t.Fatal("not fitted again")
 	}
 	one.Commit(context.Background(), y)
 	one.Flush() // a slow machine may take longer than Commit waits
-	two.Settle(slow, &slow.Candidates[0], recovery.Usage{Input: slow.Fitted.After})
+	two.Learn(slow, &slow.Candidates[0], recovery.Usage{Input: slow.Fitted.After})
 	two.Flush()
 	stored, err := decodeSession(disk.m[editsKey("s")])
 	if err != nil || stored.Gen != 2 {
@@ -145,12 +145,12 @@ func TestLateReport(t *testing.T) {
 // Edits are taken back, for all replicas, when it was the client's own bytes
 // that were answered.
 func TestRetract(t *testing.T) {
-	disk := newShelf()
-	f := fitter(t, Defaults(), disk)
-	s := talk(60)
+	disk := newFakeStore()
+	f := newTestFitter(t, Defaults(), disk)
+	s := talkScript(60)
 	x, out := fitOnce(t, f, s.body(t), 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 	x.Fitted = nil // the target refused what was edited
-	answered(f, x, out.Before)
+	completeExchange(f, x, out.Before)
 	f.Flush()
 	stored, err := decodeSession(disk.m[editsKey("s")])
 	if err != nil || stored.edited() || stored.Window != 9000 {
@@ -165,10 +165,10 @@ func TestRetract(t *testing.T) {
 // often it has to do with it, and not at all beside an attempt that takes longer.
 func TestStoreTimeInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := newShelf()
-		f := New(Defaults(), Parts{Meter: offline(), Store: Replica(t, disk)})
+		disk := newFakeStore()
+		f := New(Defaults(), Parts{Meter: newMeter(), Store: Replica(t, disk)})
 		defer f.Close(context.Background())
-		b := talk(60).body(t)
+		b := talkScript(60).body(t)
 		run := func(name string, delay, attempt, most time.Duration) {
 			disk.slow(delay)
 			began := time.Now()
@@ -177,7 +177,7 @@ func TestStoreTimeInAll(t *testing.T) {
 			x.Fitted = f.Fit(context.Background(), x, &x.Candidates[0], overflow(9000, 20_000))
 			time.Sleep(attempt)
 			f.Commit(context.Background(), x)
-			f.Settle(x, &x.Candidates[0], recovery.Usage{Input: x.Fitted.After})
+			f.Learn(x, &x.Candidates[0], recovery.Usage{Input: x.Fitted.After})
 			if took := time.Since(began) - attempt; took > most {
 				t.Errorf("%s: %v were spent with the store", name, took)
 			}
@@ -193,19 +193,19 @@ func TestKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Defaults()
 		cfg.TTL = 8 * time.Hour
-		disk := newShelf()
-		f := New(cfg, Parts{Meter: offline(), Store: Replica(t, disk)})
+		disk := newFakeStore()
+		f := New(cfg, Parts{Meter: newMeter(), Store: Replica(t, disk)})
 		defer f.Close(context.Background())
-		b := talk(60).body(t)
+		b := talkScript(60).body(t)
 		x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
-		answered(f, x, out.After)
+		completeExchange(f, x, out.After)
 		f.Flush()
 		first, _ := decodeSession(disk.m[editsKey("s")])
 		for range 10 {
 			time.Sleep(10 * time.Minute)
 			y := exchange(b, "s", nil)
 			y.Fitted = f.Prepared(context.Background(), y)
-			answered(f, y, out.After)
+			completeExchange(f, y, out.After)
 			f.Flush()
 		}
 		if last, err := decodeSession(disk.m[editsKey("s")]); err != nil || last.Written <= first.Written || last.Gen != first.Gen {
@@ -222,12 +222,12 @@ func TestLifetimeReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Defaults()
 		cfg.TTL = 8 * time.Hour
-		f := New(cfg, Parts{Meter: offline()})
+		f := New(cfg, Parts{Meter: newMeter()})
 		defer f.Close(context.Background())
 		remembered := func(name string, after time.Duration) bool {
-			b := talk(60).body(t)
+			b := talkScript(60).body(t)
 			x, out := fitOnce(t, f, b, 9000, name, func(recovery.Prompt) (string, error) { return fineSummary, nil })
-			answered(f, x, out.After)
+			completeExchange(f, x, out.After)
 			time.Sleep(after)
 			return f.Prepared(context.Background(), exchange(b, name, nil)) != nil
 		}
@@ -244,11 +244,11 @@ func TestLifetimeReloaded(t *testing.T) {
 
 // Nonsense in the store is no session, and harms none.
 func TestHostileValues(t *testing.T) {
-	s := talk(60)
+	s := talkScript(60)
 	for name, value := range map[string]string{"empty": "", "text": "hello", "version": "\x02abcdefgh", "long": strings.Repeat("\x03", 1<<20)} {
-		disk := newShelf()
+		disk := newFakeStore()
 		disk.m[editsKey("s")], disk.m[reportKey("s")] = []byte(value), []byte(value)
-		f := fitter(t, Defaults(), disk)
+		f := newTestFitter(t, Defaults(), disk)
 		x := exchange(s.body(t), "s", nil)
 		if f.Prepared(context.Background(), x) != nil || disk.reads != 1 {
 			t.Errorf("%s: used", name)
@@ -258,7 +258,7 @@ func TestHostileValues(t *testing.T) {
 			t.Errorf("%s: not fitted", name)
 			continue
 		}
-		answered(f, x, x.Fitted.After)
+		completeExchange(f, x, x.Fitted.After)
 		f.Flush()
 		if got, err := decodeSession(disk.m[editsKey("s")]); err != nil || !got.edited() {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -273,7 +273,7 @@ func TestCloseGivesUp(t *testing.T) {
 			m := newMemory(nil, func() time.Duration { return time.Hour })
 			ran := 0
 			for range 10 {
-				m.later(func() { time.Sleep(time.Minute); ran++ })
+				m.enqueue(func() { time.Sleep(time.Minute); ran++ })
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			defer cancel()
@@ -281,7 +281,7 @@ func TestCloseGivesUp(t *testing.T) {
 			if all := limit == time.Hour; all && (err != nil || ran != 10) || !all && (err == nil || ran != 2) {
 				t.Errorf("%s: %d jobs ran, %v", name, ran, err)
 			}
-			if m.later(func() {}) || m.close(context.Background()) != nil {
+			if m.enqueue(func() {}) || m.close(context.Background()) != nil {
 				t.Errorf("%s: it goes on", name)
 			}
 		})

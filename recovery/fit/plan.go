@@ -9,8 +9,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Weigher counts tokens, uncalibrated.
-type Weigher interface {
+// Counter counts tokens, uncalibrated.
+type Counter interface {
 	Measure(b *transcript.Body, model string) count.Counts
 	Text(model, s string) int
 }
@@ -23,9 +23,9 @@ type goal struct {
 	limit  int // above it the next request would be fitted again; at most budget
 }
 
-// goal is what a budget asks for; trigger is the size from which on the next
+// goalFor is what a budget asks for; trigger is the size from which on the next
 // request would be fitted again.
-func (f *Fitter) goal(budget, trigger int) goal {
+func (f *Fitter) goalFor(budget, trigger int) goal {
 	target := int(f.config().TargetShare * float64(budget))
 	return goal{budget: budget, target: target, limit: max(target, min(trigger, budget-1))}
 }
@@ -47,53 +47,53 @@ type planner struct {
 	goal       goal
 	summarizer *summarizer // nil where nobody writes summaries
 	perToken   int         // bytes of the request to a token
-	fine       int         // how much less than usual is large: halvings
+	halvings   int         // how much less than usual is large: halvings
 	cramped    bool        // what stands before the first answer, and the last turn, leave no room
 }
 
 // run adds edits to k until it meets the goal. It reports whether the result
 // fits the budget; the target may be missed. What was edited before stays as it
 // is as long as cuts behind it suffice: the provider has cached it.
-func (p *planner) run(ctx context.Context, k *work) bool {
+func (p *planner) run(ctx context.Context, k *revision) bool {
 	p.perToken = max(2, min(6, len(k.v.body.Raw())/max(1, k.counts.Total)))
-	p.measured(k)
+	p.measure(k)
 	prot := protect(k.v, k.tokens, p.goal.budget, p.cfg.KeepRecent)
-	if p.hopeless(k, prot) {
+	if p.cannotFit(k, prot) {
 		return false
 	}
-	met := p.cut(ctx, k, prot, k.frontier())
-	p.condense(ctx, k)
+	met := p.cut(ctx, k, prot, k.editedEnd())
+	p.summarizeResults(ctx, k)
 	if !met {
 		p.replaceOldest(ctx, k, prot)
 	}
 	// Where what is protected has no room, less is.
-	for level := 1; level <= narrowest+finest && p.measured(k) > p.goal.limit && ctx.Err() == nil; level++ {
-		p.fine = max(0, level-narrowest)
+	for level := 1; level <= narrowLevels+maxHalvings && p.measure(k) > p.goal.limit && ctx.Err() == nil; level++ {
+		p.halvings = max(0, level-narrowLevels)
 		try, less := k.clone(), prot.narrowed(k.v, level)
 		p.cut(ctx, try, less, 0)
-		if p.measured(try) > p.goal.target {
+		if p.measure(try) > p.goal.target {
 			p.replaceOldest(ctx, try, less)
 		}
-		if p.measured(try) < k.total {
+		if p.measure(try) < k.total {
 			*k = *try
 		}
 	}
-	return ctx.Err() == nil && p.measured(k) < p.goal.budget
+	return ctx.Err() == nil && p.measure(k) < p.goal.budget
 }
 
-// hopeless reports whether what nothing may touch is too large by itself. What a
+// cannotFit reports whether what nothing may touch is too large by itself. What a
 // person pasted before the first answer may be shortened where it has to be.
-func (p *planner) hopeless(k *work, prot *protection) bool {
+func (p *planner) cannotFit(k *revision, prot *protection) bool {
 	floor, out, last := k.counts.Fixed, 0, k.v.lastStep()
 	for i := range k.v.items {
 		it := &k.v.items[i]
-		if prot.of[i]&(protectLead|protectSystem) == 0 && (i < last || prot.of[i]&protectUser == 0) {
+		if prot.reasons[i]&(protectLead|protectSystem) == 0 && (i < last || prot.reasons[i]&protectUser == 0) {
 			continue
 		}
 		floor += k.tokens[i]
-		if k.tokens[i] > p.largest() && it.Role == transcript.RoleUser && !it.summary() {
+		if k.tokens[i] > p.largeTokens() && it.Role == transcript.RoleUser && !it.isReplacement() {
 			n := 0
-			for _, s := range pastes(it.text, i >= k.v.lead) {
+			for _, s := range findPastes(it.text, i >= k.v.leadEnd) {
 				n += s.End - s.Start
 			}
 			out += int(float64(k.tokens[i]) * float64(n) / float64(len(it.text)+1))
@@ -106,23 +106,23 @@ func (p *planner) hopeless(k *work, prot *protection) bool {
 // The range of lengths, as factors of the configured thresholds. Below the least an
 // agent's steps are told better by a digest than by what would be left of each.
 const (
-	stepFactor  = 1.15
-	leastFactor = 0.4
-	slack       = 1.25 // what is hardly longer is left as it is
+	stepFactor = 1.15
+	minFactor  = 0.4
+	slack      = 1.25 // what is hardly longer is left as it is
 )
 
-// largest is the size in tokens above which also a message that is recent, or in
+// largeTokens is the size in tokens above which also a message that is recent, or in
 // which a person pasted something, is cut.
-func (p *planner) largest() int { return p.goal.budget / 8 >> p.fine }
+func (p *planner) largeTokens() int { return p.goal.budget / 8 >> p.halvings }
 
-// finest is the most that fine is: where a turn has many large results, none of them
+// maxHalvings is the most that fine is: where a turn has many large results, none of them
 // takes much of the budget.
-const finest = 4
+const maxHalvings = 4
 
 // cut cuts what is longer to one length, which is as great as the target allows:
 // old results, arguments of old calls, and whatever alone takes much of the
 // budget. Nothing before message from is cut. It reports whether the target is met.
-func (p *planner) cut(ctx context.Context, k *work, prot *protection, from int) bool {
+func (p *planner) cut(ctx context.Context, k *revision, prot *protection, from int) bool {
 	longest := 1.0
 	for i := from; i < len(k.v.items); i++ {
 		it := &k.v.items[i]
@@ -132,17 +132,17 @@ func (p *planner) cut(ctx context.Context, k *work, prot *protection, from int) 
 		}
 		longest = max(longest, n)
 	}
-	at := func(step int) *work {
+	at := func(step int) *revision {
 		try := k.clone()
 		p.cutTo(try, prot, longest*math.Pow(stepFactor, -float64(step)), from)
 		return try
 	}
 	// The first step that suffices is in (low, high]; if none does it is high.
-	low, high := 0, int(math.Log(longest/leastFactor)/math.Log(stepFactor))+1
+	low, high := 0, int(math.Log(longest/minFactor)/math.Log(stepFactor))+1
 	best := at(high)
-	for met := p.measured(best) <= p.goal.target; met && high-low > 1 && ctx.Err() == nil; {
+	for met := p.measure(best) <= p.goal.target; met && high-low > 1 && ctx.Err() == nil; {
 		middle := (low + high) / 2
-		if try := at(middle); p.measured(try) <= p.goal.target {
+		if try := at(middle); p.measure(try) <= p.goal.target {
 			high, best = middle, try
 		} else {
 			low = middle
@@ -153,40 +153,40 @@ func (p *planner) cut(ctx context.Context, k *work, prot *protection, from int) 
 }
 
 // cutTo cuts each message that is longer than a factor of the thresholds.
-func (p *planner) cutTo(k *work, prot *protection, factor float64, from int) {
+func (p *planner) cutTo(k *revision, prot *protection, factor float64, from int) {
 	length := func(threshold int) int { return max(64, int(math.Min(float64(threshold)*factor, maxKeep))) }
 	results, args := length(p.cfg.ThresholdChars), length(p.cfg.ThresholdArgs)
-	large := max(results, p.largest()*p.perToken)
+	large := max(results, p.largeTokens()*p.perToken)
 	over := func(text string, most int) bool { return float64(len(text)) > slack*float64(most) }
 	for i := range k.v.items {
-		if i < from && i >= k.v.lead || i < k.v.lead && !p.cramped {
+		if i < from && i >= k.v.leadEnd || i < k.v.leadEnd && !p.cramped {
 			continue
 		}
-		it, of := &k.v.items[i], prot.of[i]
+		it, of := &k.v.items[i], prot.reasons[i]
 		switch {
-		case over(it.text, large) && k.tokens[i] > p.largest() && (it.result && of&^(protectRecent|protectError) == 0 ||
-			it.Role == transcript.RoleUser && !it.summary()):
-			k.add(i, recipe{Op: opLong, A: uint32(large)}, minSaving)
+		case over(it.text, large) && k.tokens[i] > p.largeTokens() && (it.result && of&^(protectRecent|protectError) == 0 ||
+			it.Role == transcript.RoleUser && !it.isReplacement()):
+			k.add(i, recipe{Op: opLong, Length: uint32(large)}, minSaving)
 		case of == 0 && it.result && (over(it.text, results) || it.shape.Media > 0):
-			k.add(i, recipe{Op: opShorten, A: uint32(results)}, minSaving)
+			k.add(i, recipe{Op: opShorten, Length: uint32(results)}, minSaving)
 		case of == 0 && slices.ContainsFunc(it.calls, func(c callInfo) bool { return over(c.text, args) }):
-			k.add(i, recipe{Op: opArguments, A: uint32(args)}, minSaving)
+			k.add(i, recipe{Op: opArguments, Length: uint32(args)}, minSaving)
 		}
 	}
 }
 
-// condense has the summariser write what large results said, where that is
+// summarizeResults has the summariser write what large results said, where that is
 // wanted: in the place of their ends.
-func (p *planner) condense(ctx context.Context, k *work) {
+func (p *planner) summarizeResults(ctx context.Context, k *revision) {
 	if !p.cfg.SummarizeResults || p.summarizer == nil {
 		return
 	}
 	for i := range k.v.items {
 		it := &k.v.items[i]
-		if len(it.text) < 4*p.cfg.ThresholdChars || it.shape.Media > 0 || len(k.at[i]) != 1 || k.at[i][0].Op == opArguments {
+		if len(it.text) < 4*p.cfg.ThresholdChars || it.shape.Media > 0 || len(k.recipes[i]) != 1 || k.recipes[i][0].Op == opArguments {
 			continue
 		}
-		text, ok := p.summarizer.result(ctx, k, i)
+		text, ok := p.summarizer.condenseResult(ctx, k, i)
 		if !ok {
 			continue
 		}
@@ -215,8 +215,8 @@ const (
 // says of them, if there is one, and what the program quotes, as much as the
 // target has room for. An earlier such text gives way to it too. Where not
 // all of the room is used, the latest of the turns stay.
-func (p *planner) replaceOldest(ctx context.Context, k *work, prot *protection) {
-	c, saved := p.oldest(k, prot, prot.recent)
+func (p *planner) replaceOldest(ctx context.Context, k *revision, prot *protection) {
+	c, saved := p.oldestRun(k, prot, prot.recent)
 	if len(c.removed) < 2 || saved < 2*digestMin {
 		return
 	}
@@ -225,11 +225,11 @@ func (p *planner) replaceOldest(ctx context.Context, k *work, prot *protection) 
 	room = max(digestMin, min(room, saved*9/10))
 	d, words := k.digest(ctx, c.removed), ""
 	if p.summarizer != nil {
-		words, _ = p.summarizer.turns(ctx, d, min(max(summaryMin, p.goal.budget/summaryShare), summaryMax, room))
+		words, _ = p.summarizer.summarizeTurns(ctx, d, min(max(summaryMin, p.goal.budget/summaryShare), summaryMax, room))
 	}
 	text, used := k.replacement(c.removed, words, d, room)
-	if end := p.before(k, c.end, room-used); end < c.end && p.goal.target > rest {
-		if fewer, _ := p.oldest(k, prot, end); len(fewer.removed) > 1 {
+	if end := p.startWithin(k, c.end, room-used); end < c.end && p.goal.target > rest {
+		if fewer, _ := p.oldestRun(k, prot, end); len(fewer.removed) > 1 {
 			c = fewer
 			text, _ = k.replacement(c.removed, words, k.digest(ctx, c.removed), used)
 		}
@@ -248,15 +248,15 @@ func (p *planner) replaceOldest(ctx context.Context, k *work, prot *protection) 
 	k.remove(c)
 }
 
-// oldest is the run of complete turns before message end, and what removing it
+// oldestRun is the run of complete turns before message end, and what removing it
 // saves. What went before does not come back.
-func (p *planner) oldest(k *work, prot *protection, end int) (c cut, saved int) {
+func (p *planner) oldestRun(k *revision, prot *protection, end int) (c cut, saved int) {
 	if k.cut != nil {
 		end, saved = max(end, k.cut.end), k.cut.tokens
 	}
 	end = k.v.stepStart(end)
-	for i := k.v.lead; i < end; i++ {
-		if prot.of[i]&keeps == 0 || k.removed(i) {
+	for i := k.v.leadEnd; i < end; i++ {
+		if prot.reasons[i]&keepReasons == 0 || k.removed(i) {
 			c.removed = append(c.removed, i)
 			saved += k.tokens[i]
 		}
@@ -267,10 +267,10 @@ func (p *planner) oldest(k *work, prot *protection, end int) (c cut, saved int) 
 	return c, saved
 }
 
-// before is where the turns begin that stand before message end and have at most
+// startWithin is where the turns begin that stand before message end and have at most
 // so many tokens.
-func (p *planner) before(k *work, end, tokens int) int {
-	for i := end; i > k.v.lead; {
+func (p *planner) startWithin(k *revision, end, tokens int) int {
+	for i := end; i > k.v.leadEnd; {
 		i--
 		if tokens -= k.tokens[i]; tokens < 0 {
 			break
@@ -282,10 +282,10 @@ func (p *planner) before(k *work, end, tokens int) int {
 	return end
 }
 
-// measured counts the history as it is with its edits.
-func (p *planner) measured(k *work) int {
+// measure counts the history as it is with its edits.
+func (p *planner) measure(k *revision) int {
 	if b, err := k.build(); err == nil {
-		k.total = k.w.Measure(b, k.model).Total
+		k.total = k.counter.Measure(b, k.model).Total
 	}
 	return k.total
 }

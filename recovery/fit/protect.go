@@ -7,27 +7,27 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// protected says why a message is left as it is. Only some reasons also keep it
+// protectReason says why a message is left as it is. Only some reasons also keep it
 // out of a summary.
-type protected uint8
+type protectReason uint8
 
 const (
-	protectLead      protected = 1 << iota // instructions, and all up to the first answer
-	protectUser                            // a person's words
-	protectRecent                          // the end of the history
-	protectError                           // an error that nothing resolved, and its call
-	protectReasoning                       // its reasoning goes back as it came; the whole step may be summarised
-	protectSystem                          // instructions in the middle
+	protectLead      protectReason = 1 << iota // instructions, and all up to the first answer
+	protectUser                                // a person's words
+	protectRecent                              // the end of the history
+	protectError                               // an error that nothing resolved, and its call
+	protectReasoning                           // its reasoning goes back as it came; the whole step may be summarised
+	protectSystem                              // instructions in the middle
 )
 
-// keeps are the reasons for which a message survives a summary.
-const keeps = protectLead | protectUser | protectRecent | protectError | protectSystem
+// keepReasons are the reasons for which a message survives a summary.
+const keepReasons = protectLead | protectUser | protectRecent | protectError | protectSystem
 
 // protection is what no tier touches.
 type protection struct {
-	of     []protected
-	tokens []int // of each message
-	recent int   // where the recent turns begin
+	reasons []protectReason
+	tokens  []int // of each message
+	recent  int   // where the recent turns begin
 }
 
 // The shares of the budget that protected messages may have, besides the recent turns.
@@ -39,17 +39,17 @@ const (
 // protect finds the protected messages. tokens are those of each message,
 // recentShare is the share of the budget that the recent turns have.
 func protect(v *history, tokens []int, budget int, recentShare float64) *protection {
-	p := &protection{of: make([]protected, len(v.items)), tokens: tokens}
+	p := &protection{reasons: make([]protectReason, len(v.items)), tokens: tokens}
 	for i := range v.items {
 		it := &v.items[i]
-		if i < v.lead {
-			p.of[i] |= protectLead
+		if i < v.leadEnd {
+			p.reasons[i] |= protectLead
 		}
 		if it.Role == transcript.RoleSystem || it.Role == transcript.RoleDeveloper || it.Role == transcript.RoleOpaque {
-			p.of[i] |= protectSystem
+			p.reasons[i] |= protectSystem
 		}
 		if it.shape.Reasoning {
-			p.of[i] |= protectReasoning
+			p.reasons[i] |= protectReasoning
 		}
 	}
 	p.markRecent(v, int(float64(budget)*recentShare))
@@ -63,7 +63,7 @@ func protect(v *history, tokens []int, budget int, recentShare float64) *protect
 func (p *protection) markRecent(v *history, share int) {
 	p.recent = len(v.items)
 	last := v.lastStep()
-	for sum := 0; p.recent > v.lead; {
+	for sum := 0; p.recent > v.leadEnd; {
 		if answered := last < len(v.items) && p.recent <= last; answered && sum >= share {
 			break
 		}
@@ -74,7 +74,7 @@ func (p *protection) markRecent(v *history, share int) {
 		p.recent = start
 	}
 	for i := p.recent; i < len(v.items); i++ {
-		p.of[i] |= protectRecent
+		p.reasons[i] |= protectRecent
 	}
 }
 
@@ -83,8 +83,8 @@ func (p *protection) markRecent(v *history, share int) {
 // is kept with it.
 func (p *protection) markUsers(v *history, share int) {
 	sum, newest := 0, true
-	for i := len(v.items) - 1; i >= v.lead; i-- {
-		if it := &v.items[i]; it.Role != transcript.RoleUser || it.result || it.summary() {
+	for i := len(v.items) - 1; i >= v.leadEnd; i-- {
+		if it := &v.items[i]; it.Role != transcript.RoleUser || it.result || it.isReplacement() {
 			continue
 		}
 		switch {
@@ -95,22 +95,22 @@ func (p *protection) markUsers(v *history, share int) {
 		default:
 			sum += p.tokens[i]
 		}
-		p.of[i] |= protectUser
+		p.reasons[i] |= protectUser
 	}
-	for i := len(v.items) - 1; i > v.lead; i-- { // with what is left of the share
-		if p.of[i]&protectUser != 0 && brief(v.items[i].text) && v.items[i-1].asks() && sum+p.tokens[i-1] <= share {
+	for i := len(v.items) - 1; i > v.leadEnd; i-- { // with what is left of the share
+		if p.reasons[i]&protectUser != 0 && isShortReply(v.items[i].text) && v.items[i-1].asksQuestion() && sum+p.tokens[i-1] <= share {
 			sum += p.tokens[i-1]
-			p.of[i-1] |= protectUser
+			p.reasons[i-1] |= protectUser
 		}
 	}
 }
 
-// brief reports whether a person's words are an answer that only the question explains,
+// isShortReply reports whether a person's words are an answer that only the question explains,
 // such as "yes", "3" or "the second one".
-func brief(text string) bool { return len(text) < 60 && len(strings.Fields(text)) <= 4 }
+func isShortReply(text string) bool { return len(text) < 60 && len(strings.Fields(text)) <= 4 }
 
-// asks reports whether the model asks a person something.
-func (it *item) asks() bool {
+// asksQuestion reports whether the model asks a person something.
+func (it *item) asksQuestion() bool {
 	return it.Role == transcript.RoleAssistant && len(it.calls) == 0 && strings.ContainsAny(it.text, "?？")
 }
 
@@ -119,17 +119,17 @@ func (it *item) asks() bool {
 func (p *protection) markErrors(v *history, share int) {
 	tried := map[string]bool{}
 	sum := 0
-	for i := len(v.items) - 1; i >= v.lead; i-- {
+	for i := len(v.items) - 1; i >= v.leadEnd; i-- {
 		it := &v.items[i]
 		if !it.result || it.caller < 0 {
 			continue
 		}
-		attempt := it.call.tried
+		attempt := it.call.attempt
 		if tried[attempt] {
 			continue
 		}
 		tried[attempt] = true
-		if !it.failed() || p.of[i]&protectRecent != 0 {
+		if !it.failed() || p.reasons[i]&protectRecent != 0 {
 			continue
 		}
 		end := v.stepEnd(it.caller)
@@ -142,34 +142,34 @@ func (p *protection) markErrors(v *history, share int) {
 		}
 		sum += step
 		for k := it.caller; k < max(end, i+1); k++ {
-			p.of[k] |= protectError
+			p.reasons[k] |= protectError
 		}
 	}
 }
 
-// narrowest is the last level of narrowed.
-const narrowest = 3
+// narrowLevels is the last level of narrowed.
+const narrowLevels = 3
 
 // narrowed is a protection with fewer reasons, for a history that otherwise has no
 // room: first without the user's words and the errors in the middle, then without
 // the recent turns but the last, in the end without any word of the user before that.
 func (p *protection) narrowed(v *history, level int) *protection {
 	n := *p
-	n.of = slices.Clone(p.of)
+	n.reasons = slices.Clone(p.reasons)
 	last, newest := v.lastStep(), true
 	if level > 1 {
-		n.recent = max(last, v.lead)
+		n.recent = max(last, v.leadEnd)
 	}
-	for i := len(n.of) - 1; i >= 0; i-- {
-		n.of[i] &^= protectError
-		if n.of[i]&protectUser != 0 {
+	for i := len(n.reasons) - 1; i >= 0; i-- {
+		n.reasons[i] &^= protectError
+		if n.reasons[i]&protectUser != 0 {
 			if !newest || level > 2 && i < last {
-				n.of[i] &^= protectUser
+				n.reasons[i] &^= protectUser
 			}
 			newest = false
 		}
 		if i < n.recent {
-			n.of[i] &^= protectRecent
+			n.reasons[i] &^= protectRecent
 		}
 	}
 	return &n

@@ -32,15 +32,15 @@ func TestProtected(t *testing.T) {
 		s.call("bash", `{"command":"date"}`, strings.Repeat("some words here ", 100))
 	}
 	v := s.history(t)
-	k := newWork(v, offline(), "gpt-4o")
+	k := newRevision(v, newMeter(), "gpt-4o")
 	p := protect(v, k.tokens, 4000, 0.25)
-	for i, want := range map[int]protected{
+	for i, want := range map[int]protectReason{
 		0: protectLead | protectSystem, 1: protectLead, bad: protectError, bad - 1: protectError, mended: 0,
 		asked: protectUser, thought: protectReasoning, pasted: 0, reminder: protectSystem, old: 0,
 		question - 1: protectUser, question - 2: 0, question: protectUser, question + 1: protectUser, len(v.items) - 1: protectRecent,
 	} {
-		if p.of[i] != want {
-			t.Errorf("message %d: %b, want %b: %.80s", i, p.of[i], want, v.items[i].Raw())
+		if p.reasons[i] != want {
+			t.Errorf("message %d: %b, want %b: %.80s", i, p.reasons[i], want, v.items[i].Raw())
 		}
 	}
 	recent := 0
@@ -59,7 +59,7 @@ func TestLastStepIsProtected(t *testing.T) {
 	last := s.call("bash", `{"command":"cat x"}`, lines(2000, "x"))
 	s.say("user", "And now?")
 	v := s.history(t)
-	k := newWork(v, offline(), "gpt-4o")
+	k := newRevision(v, newMeter(), "gpt-4o")
 	p := protect(v, k.tokens, 1000, 0.25)
 	if p.recent != last-1 {
 		t.Errorf("the recent turns begin at %d, want %d", p.recent, last-1)
@@ -78,7 +78,7 @@ func TestWordsGiveWayInTheEnd(t *testing.T) {
 	for i := range 6 {
 		s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, i), lines(4, "made"))
 	}
-	out, r, ok := Compress(Defaults(), s.body(t), offline(), "gpt-4o", 1400, 200)
+	out, r, ok := Compress(Defaults(), s.body(t), newMeter(), "gpt-4o", 1400, 200)
 	if !ok || !strings.Contains(digestIn(out), "Never sell the apples.") {
 		t.Errorf("fitted: %v, %+v", ok, r)
 	}
@@ -95,14 +95,14 @@ func TestPeopleAreNoTools(t *testing.T) {
 			s.say("user", lines(300, "what follows"))
 		}
 	}
-	if v := chat.history(t); v.prose || v.items[3].result {
+	if v := chat.history(t); v.textProtocol || v.items[3].result {
 		t.Error("a person's words are taken for a result")
 	}
-	if v := agent.history(t); !v.prose || !v.items[3].result || len(v.items[3].call.files) != 1 {
+	if v := agent.history(t); !v.textProtocol || !v.items[3].result || len(v.items[3].call.files) != 1 {
 		t.Error("an observation is taken for a person's words")
 	}
 	agent.tools = `[{"type":"function","function":{"name":"bash"}}]`
-	if v := agent.history(t); v.prose {
+	if v := agent.history(t); v.textProtocol {
 		t.Error("an agent with tools is taken for a text protocol")
 	}
 }

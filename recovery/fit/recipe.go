@@ -25,9 +25,9 @@ const (
 // recipe is one edit of one message without any of its text: with the same
 // message it makes the same bytes, everywhere.
 type recipe struct {
-	Key uint64 `json:"k"` // content of the message, see keyed
-	Op  op     `json:"o"`
-	A   uint32 `json:"a,omitempty"`
+	Key    uint64 `json:"k"` // content of the message, see keyed
+	Op     op     `json:"o"`
+	Length uint32 `json:"a,omitempty"`
 }
 
 // maxKeep bounds A.
@@ -47,26 +47,26 @@ const mediaGone = "it belonged to a finished turn, and the request was too large
 // render carries a recipe out; ok is false where it does not apply to the
 // message, or would not make it smaller. What was made before is kept.
 func (v *history) render(i int, r recipe) (out rendered, ok bool) {
-	kept, key := v.readings, madeKey{v.items[i].sum, r.Op, r.A}
-	if m, known := kept.made.Get(key); known {
+	kept, key := v.cache, renderKey{v.items[i].sum, r.Op, r.Length}
+	if m, known := kept.renders.Get(key); known {
 		return m.rendered, m.ok
 	}
-	out, ok = v.apply(i, r)
+	out, ok = v.renderUncached(i, r)
 	size := 256 + len(out.text)
 	for _, text := range out.args {
 		size += len(text)
 	}
-	kept.made.Put(key, made{out, ok}, size)
+	kept.renders.Put(key, renderResult{out, ok}, size)
 	return out, ok
 }
 
-// apply returns item i as a recipe shortens it; false if the recipe does not fit it.
-func (v *history) apply(i int, r recipe) (out rendered, ok bool) {
-	it, room := &v.items[i], int(min(r.A, maxKeep))
+// renderUncached returns item i as a recipe shortens it; false if the recipe does not fit it.
+func (v *history) renderUncached(i int, r recipe) (out rendered, ok bool) {
+	it, room := &v.items[i], int(min(r.Length, maxKeep))
 	switch {
 	case r.Op == opArguments:
-		return v.shrink(it, room)
-	case compressed(it.text) || it.text == "" && it.shape.Media == 0:
+		return v.renderArguments(it, room)
+	case isCompressed(it.text) || it.text == "" && it.shape.Media == 0:
 		return out, false
 	case r.Op == opMedia && !it.result:
 		return rendered{media: true}, it.shape.Media > 0
@@ -76,13 +76,13 @@ func (v *history) apply(i int, r recipe) (out rendered, ok bool) {
 	switch {
 	case it.result && it.shape.Media > 0:
 		what := strconv.Itoa(it.shape.Media) + " images or files removed; "
-		if out.text, ok = v.excerpts.shortened(what, it.text, room); !ok {
+		if out.text, ok = v.excerpts.shorten(what, it.text, room); !ok {
 			out.text, ok = mark(what+"the text beside them was:\n"+it.text), true
 		}
 	case it.result:
-		out.text, ok = v.excerpts.shortened("", it.text, room)
+		out.text, ok = v.excerpts.shorten("", it.text, room)
 	default:
-		out.text, ok = v.excerpts.pasted(it.text, room, it.Index >= v.lead)
+		out.text, ok = v.excerpts.shortenPastes(it.text, room, it.Index >= v.leadEnd)
 	}
 	out.texts = true
 	return out, ok
@@ -116,27 +116,27 @@ func secretOf(credential []byte) []byte {
 	return secret
 }
 
-// keyed gives every message its key: its role, text, media and calls, for a
+// setKeys gives every message its key: its role, text, media and calls, for a
 // result also the call that it answers, and which of several equal messages it
 // is. Cache marks, the spelling of the JSON and reasoning do not matter:
 // clients change those.
-func (v *history) keyed() {
+func (v *history) setKeys() {
 	seen := make(map[uint64]uint64, len(v.items))
 	h := sha256.New()
 	for i := range v.items {
 		it := &v.items[i]
 		h.Reset()
 		h.Write(v.secret)
-		h.Write(it.reading.sum[:])
+		h.Write(it.parsedMessage.sum[:])
 		if it.result {
-			part(h, it.answers)
-			part(h, it.call.Name)
+			hashString(h, it.answers)
+			hashString(h, it.call.Name)
 			switch {
 			case it.caller < 0:
-			case v.prose:
-				part(h, it.call.text)
+			case v.textProtocol:
+				hashString(h, it.call.text)
 			default:
-				h.Write(v.items[it.caller].callSums[it.answer][:])
+				h.Write(v.items[it.caller].callSums[it.callIndex][:])
 			}
 		}
 		h.Sum(it.sum[:0])
@@ -146,8 +146,8 @@ func (v *history) keyed() {
 	}
 }
 
-// part writes a string so that it cannot be confused with its neighbours.
-func part(h hash.Hash, s string) {
+// hashString writes a string so that it cannot be confused with its neighbours.
+func hashString(h hash.Hash, s string) {
 	var n [8]byte
 	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
 	h.Write(n[:])

@@ -12,20 +12,20 @@ import (
 // Bounds of shrunken arguments.
 const (
 	keepValue = 80  // bytes of values that always stay
-	leastKept = 40  // bytes below which nothing of a long value is kept
+	minKept   = 40  // bytes below which nothing of a long value is kept
 	maxValues = 256 // short values that are kept
 )
 
-// shrink renders opArguments: calls of the message with longer arguments keep
+// renderArguments renders opArguments: calls of the message with longer arguments keep
 // about room bytes of them.
-func (v *history) shrink(it *item, room int) (out rendered, ok bool) {
+func (v *history) renderArguments(it *item, room int) (out rendered, ok bool) {
 	for n, c := range it.calls {
-		if len(c.text) <= room || c.Span == (transcript.Span{}) || compressed(c.text) {
+		if len(c.text) <= room || c.Span == (transcript.Span{}) || isCompressed(c.text) {
 			continue
 		}
-		text := mark(size(c.text) + " of arguments removed")
-		if c.object {
-			text = v.excerpts.stub(c.text, room)
+		text := mark(sizeText(c.text) + " of arguments removed")
+		if c.isObject {
+			text = v.excerpts.shortenObject(c.text, room)
 		} else if isObject := len(c.Arguments) > 0 && c.Arguments[0] != '"'; isObject {
 			continue // neither a string nor an object: nothing that is known
 		}
@@ -40,9 +40,9 @@ func (v *history) shrink(it *item, room int) (out rendered, ok bool) {
 	return out, out.args != nil
 }
 
-// stub is an object without its long values, with a mark that says which they
+// shortenObject is an object without its long values, with a mark that says which they
 // were and has what room there is for of each.
-func (e excerpts) stub(object string, room int) string {
+func (e excerpts) shortenObject(object string, room int) string {
 	type value struct{ name, text string }
 	var long []value
 	b, left, all, kept := []byte{'{'}, 0, 0, 0
@@ -68,8 +68,8 @@ func (e excerpts) stub(object string, room int) string {
 		}
 		what.WriteString(v.name + ": ")
 		short := ""
-		if share := left * len(v.text) / max(1, all); share >= leastKept {
-			short = e.of(v.text, share)
+		if share := left * len(v.text) / max(1, all); share >= minKept {
+			short = e.extract(v.text, share)
 		}
 		what.WriteString(characters(utf8.RuneCountInString(v.text)-utf8.RuneCountInString(short)) + " removed")
 		if short != "" {

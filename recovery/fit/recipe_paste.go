@@ -7,17 +7,17 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// leastPaste is the size in bytes from which on something counts as pasted.
-const leastPaste = 1500
+// minPaste is the size in bytes from which on something counts as pasted.
+const minPaste = 1500
 
-// maxTyped is how many bytes at each end of a message are taken for a person's
+// maxOwnWords is how many bytes at each end of a message are taken for a person's
 // own words where nothing but prose tells them from what was pasted.
-const maxTyped = 2000
+const maxOwnWords = 2000
 
-// pastes are the parts of a person's message that were pasted into it: fenced
+// findPastes are the parts of a person's message that were pasted into it: fenced
 // blocks, and paragraphs that are no prose. Where a long text is all prose, what
 // stands between its ends is, if prose is set: of the task itself it may be meant.
-func pastes(text string, prose bool) (list []transcript.Span) {
+func findPastes(text string, prose bool) (list []transcript.Span) {
 	add := func(start, end int) {
 		if n := len(list); n > 0 && strings.TrimSpace(text[list[n-1].End:start]) == "" {
 			list[n-1].End = end
@@ -39,7 +39,7 @@ func pastes(text string, prose bool) (list []transcript.Span) {
 			} else {
 				add(start, at)
 			}
-		case !fenced && line != "" && !typed(line):
+		case !fenced && line != "" && !looksTyped(line):
 			add(at, end)
 		}
 		at = end
@@ -49,18 +49,18 @@ func pastes(text string, prose bool) (list []transcript.Span) {
 	}
 	out := list[:0]
 	for _, s := range list {
-		if s.End-s.Start >= leastPaste {
+		if s.End-s.Start >= minPaste {
 			out = append(out, s)
 		}
 	}
-	if prose && len(out) == 0 && len(text) > 2*maxTyped+leastPaste {
-		out = append(out, transcript.Span{Start: len(recovery.Head(text, maxTyped)), End: len(text) - len(recovery.Tail(text, maxTyped))})
+	if prose && len(out) == 0 && len(text) > 2*maxOwnWords+minPaste {
+		out = append(out, transcript.Span{Start: len(recovery.Head(text, maxOwnWords)), End: len(text) - len(recovery.Tail(text, maxOwnWords))})
 	}
 	return out
 }
 
-// typed reports whether a line reads as a person's own: mostly words.
-func typed(line string) bool {
+// looksTyped reports whether a line reads as a person's own: mostly words.
+func looksTyped(line string) bool {
 	line = recovery.Head(line, 2000)
 	words := len(strings.Fields(line))
 	plain, all := 0, 0
@@ -72,9 +72,9 @@ func typed(line string) bool {
 	return 10*plain >= 9*all && (words > 2 || strings.ContainsAny(line, ".?!:"))
 }
 
-// pasted shortens what was pasted into a message to about room bytes in all.
-func (e excerpts) pasted(text string, room int, prose bool) (out string, ok bool) {
-	list := pastes(text, prose)
+// shortenPastes shortens what was pasted into a message to about room bytes in all.
+func (e excerpts) shortenPastes(text string, room int, prose bool) (out string, ok bool) {
+	list := findPastes(text, prose)
 	all := 0
 	for _, s := range list {
 		all += s.End - s.Start
@@ -83,7 +83,7 @@ func (e excerpts) pasted(text string, room int, prose bool) (out string, ok bool
 	at := 0
 	for _, s := range list {
 		part := text[s.Start:s.End]
-		short, smaller := e.shortened("Text that the user pasted here, shortened: ", part, int(float64(room)*float64(len(part))/float64(all)))
+		short, smaller := e.shorten("Text that the user pasted here, shortened: ", part, int(float64(room)*float64(len(part))/float64(all)))
 		if !smaller {
 			continue
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// pasteOf is what a shell prints, of about so many bytes.
-func pasteOf(bytes int) string {
+// shellOutput is what a shell prints, of about so many bytes.
+func shellOutput(bytes int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < bytes; i++ {
 		fmt.Fprintf(&b, "[%04d] src/pkg%d/file%d.c:%d:7: compiling object 0x%x ... ok\n", i, i%7, i, i%900, i*7919)
@@ -27,7 +27,7 @@ func TestPastedIntoMessage(t *testing.T) {
 		t.Skip("a generator of long messages")
 	}
 	const before, after = "Here is what make printed on the build machine, why does it fail?\n\n", "\n\nPlease do not touch the vendor folder, and answer briefly."
-	paste := pasteOf(85_000)
+	paste := shellOutput(85_000)
 	prose := strings.Repeat("The committee met again and went on about the roof of the old hall. ", 1400)
 	for name, text := range map[string]string{
 		"bare":      before + paste + after,
@@ -53,7 +53,7 @@ func TestPastedIntoMessage(t *testing.T) {
 						s.call("bash", `{"command":"make"}`, "fine")
 					}
 					b := s.body(t)
-					f := fitter(t, Defaults(), nil)
+					f := newTestFitter(t, Defaults(), nil)
 					if total := f.parts.Meter.Measure(b, "gpt-4o").Total; total+Reserve(b, window) < window {
 						if name != "all prose" || window < 32_000 {
 							t.Fatalf("%d tokens fit: nothing is tested", total)
@@ -109,10 +109,10 @@ func TestKeepsWhatFits(t *testing.T) {
 			for _, session := range []string{"", "s"} {
 				s := newScript()
 				for i := range c.steps {
-					s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, i), fmt.Sprintf("part %d\n", i)+pasteOf(c.bytes))
+					s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, i), fmt.Sprintf("part %d\n", i)+shellOutput(c.bytes))
 				}
 				b := s.body(t)
-				f := fitter(t, Defaults(), nil)
+				f := newTestFitter(t, Defaults(), nil)
 				window := int(float64(f.parts.Meter.Measure(b, "gpt-4o").Total) * share)
 				_, out := fitOnce(t, f, b, window, session, nil)
 				if out == nil {

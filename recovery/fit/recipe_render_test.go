@@ -19,11 +19,11 @@ func TestFailed(t *testing.T) {
 		"Exit code 1\n" + strings.Repeat("compiling one file after the other\n", 60):  true,
 		"exit code: 0\n" + strings.Repeat("compiling one file after the other\n", 60): false,
 	} {
-		if got := failed(text, false); got != want {
+		if got := reportsFailure(text, false); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	if log := "a log of yesterday\nValueError: y"; !failed(log, false) || failed(log, true) {
+	if log := "a log of yesterday\nValueError: y"; !reportsFailure(log, false) || reportsFailure(log, true) {
 		t.Error("what a file contains is taken for a failure")
 	}
 }
@@ -34,7 +34,7 @@ func TestResultIsShortened(t *testing.T) {
 	long := s.call("bash", `{"command":"make all"}`, text)
 	s.call("bash", `{"command":"true"}`, lines(500, "recent"))
 	v := s.history(t)
-	r := recipe{Op: opShorten, A: 1000}
+	r := recipe{Op: opShorten, Length: 1000}
 	out, ok := v.render(long, r)
 	var mark struct {
 		Compressed bool   `json:"_compressed"`
@@ -60,17 +60,17 @@ func TestResultIsShortened(t *testing.T) {
 func TestArgumentsStayJSON(t *testing.T) {
 	big := strings.Repeat(`func f() { return "x" } `, 200)
 	for _, arguments := range []string{
-		string(must(json.Marshal(map[string]any{"path": "a.go", "content": big, "mode": 7, "force": true}))),
-		string(must(json.Marshal(map[string]any{"path": "a.go", "edits": []map[string]string{{"old": big, "new": big}, {"old": "x", "new": big}}}))),
-		string(must(json.Marshal(map[string]any{"list": make([]int, 3000)}))),
-		string(must(json.Marshal(map[string]any{"deep": map[string]any{"a": map[string]any{"b": map[string]any{"c": map[string]any{"d": big}}}}}))),
+		string(mustJSON(json.Marshal(map[string]any{"path": "a.go", "content": big, "mode": 7, "force": true}))),
+		string(mustJSON(json.Marshal(map[string]any{"path": "a.go", "edits": []map[string]string{{"old": big, "new": big}, {"old": "x", "new": big}}}))),
+		string(mustJSON(json.Marshal(map[string]any{"list": make([]int, 3000)}))),
+		string(mustJSON(json.Marshal(map[string]any{"deep": map[string]any{"a": map[string]any{"b": map[string]any{"c": map[string]any{"d": big}}}}}))),
 		big, `["` + big[:0] + strings.Repeat("x", 3000) + `"]`,
 	} {
 		s := newScript()
 		i := s.call("write", arguments, "done") - 1
 		s.call("bash", `{"command":"true"}`, "")
 		v := s.history(t)
-		out, ok := v.render(i, recipe{Op: opArguments, A: 1000})
+		out, ok := v.render(i, recipe{Op: opArguments, Length: 1000})
 		var before, after map[string]any
 		if err := json.Unmarshal([]byte(out.args[0]), &after); err != nil || !ok {
 			t.Fatalf("%.200q is no object: %v", out.args[0], err)
@@ -95,7 +95,7 @@ func TestArgumentsStayJSON(t *testing.T) {
 	}
 }
 
-func must(raw []byte, err error) []byte {
+func mustJSON(raw []byte, err error) []byte {
 	if err != nil {
 		panic(err)
 	}
@@ -109,8 +109,8 @@ func TestPartsStayParts(t *testing.T) {
 		`ephemeral"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}`)
 	s.call("bash", `{"command":"true"}`, "")
 	v := s.history(t)
-	k := newWork(v, offline(), "gpt-4o")
-	if !k.add(3, recipe{Op: opShorten, A: 1000}, 1) {
+	k := newRevision(v, newMeter(), "gpt-4o")
+	if !k.add(3, recipe{Op: opShorten, Length: 1000}, 1) {
 		t.Fatal("it is not shortened")
 	}
 	b, err := k.build()

@@ -73,10 +73,10 @@ func TestValuesOfTheVersionBefore(t *testing.T) {
 	if r, err := decodeReport([]byte(told)); err == nil {
 		t.Errorf("the report was read: %+v", r)
 	}
-	disk := newShelf()
-	f := fitter(t, Defaults(), disk)
+	disk := newFakeStore()
+	f := newTestFitter(t, Defaults(), disk)
 	disk.m[editsKey("s")], disk.m[reportKey("s")] = []byte(made), []byte(told)
-	b := talk(60).body(t)
+	b := talkScript(60).body(t)
 	if got := f.Prepared(context.Background(), exchange(b, "s", nil)); got != nil {
 		t.Errorf("fitted by old values: %+v", got.Compression)
 	}
@@ -84,7 +84,7 @@ func TestValuesOfTheVersionBefore(t *testing.T) {
 	if out == nil {
 		t.Fatal("not fitted anew")
 	}
-	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
+	f.Learn(x, &x.Candidates[0], recovery.Usage{Input: out.After})
 	f.Flush()
 	if s, err := decodeSession(disk.m[editsKey("s")]); err != nil || !s.edited() {
 		t.Errorf("the new edits are not stored: %v", err)
@@ -148,7 +148,7 @@ func TestKeys(t *testing.T) {
 	if v.items[3].key == v.items[5].key {
 		t.Error("two equal messages have one key")
 	}
-	other := newHistory(plain.body(t), newReadings(), []byte("another credential"))
+	other := newHistory(plain.body(t), newParseCache(), []byte("another credential"))
 	if other.items[3].key == a.items[3].key {
 		t.Error("two credentials have one key")
 	}
@@ -172,7 +172,7 @@ func TestSealed(t *testing.T) {
 			t.Errorf("opened for messages %v", other)
 		}
 	}
-	if _, ok := newHistory(s.body(t), newReadings(), []byte("b")).unseal(both, box); ok {
+	if _, ok := newHistory(s.body(t), newParseCache(), []byte("b")).unseal(both, box); ok {
 		t.Error("opened with another credential")
 	}
 	plain, _ := v.seal(both, "no mark")
@@ -193,24 +193,24 @@ func TestRewound(t *testing.T) {
 	s.call("read", `{"path":"a.go"}`, lines(200, "new"))
 	s.call("bash", `{"command":"true"}`, "")
 	v := s.history(t)
-	k := newWork(v, offline(), "gpt-4o")
-	if !k.add(long, recipe{Op: opShorten, A: 1100}, 1) {
+	k := newRevision(v, newMeter(), "gpt-4o")
+	if !k.add(long, recipe{Op: opShorten, Length: 1100}, 1) {
 		t.Fatal("no edits")
 	}
 	var kept session
-	k.keep(&kept)
-	again := newWork(v, offline(), "gpt-4o")
+	k.saveTo(&kept)
+	again := newRevision(v, newMeter(), "gpt-4o")
 	again.apply(&kept)
 	if a, b := built(t, k), built(t, again); a != b {
 		t.Error("the same recipes make another request")
 	}
-	back := newWork(early, offline(), "gpt-4o")
+	back := newRevision(early, newMeter(), "gpt-4o")
 	if back.apply(&kept) {
 		t.Errorf("edited although nothing newer follows: %v", strings.Count(built(t, back), "_compressed"))
 	}
 }
 
-func built(t *testing.T, k *work) string {
+func built(t *testing.T, k *revision) string {
 	t.Helper()
 	b, err := k.build()
 	if err != nil {

@@ -57,7 +57,7 @@ func (s *script) body(t testing.TB) *transcript.Body {
 
 func (s *script) history(t testing.TB) *history {
 	t.Helper()
-	return newHistory(s.body(t), newReadings(), []byte("k"))
+	return newHistory(s.body(t), newParseCache(), []byte("k"))
 }
 
 // lines is a text of n different lines.
@@ -69,4 +69,4 @@ func lines(n int, what string) string {
 	return b.String()
 }
 
-func offline() *count.Meter { return count.NewMeter() }
+func newMeter() *count.Meter { return count.NewMeter() }

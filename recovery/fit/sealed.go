@@ -45,7 +45,7 @@ func (v *history) unseal(removed []int, box []byte) (text string, ok bool) {
 		return "", false
 	}
 	plain, err := aead.Open(nil, nil, box, nil)
-	if err != nil || !utf8.Valid(plain) || !compressed(string(plain)) {
+	if err != nil || !utf8.Valid(plain) || !isCompressed(string(plain)) {
 		return "", false
 	}
 	return string(plain), true

@@ -33,8 +33,8 @@ type edits struct {
 
 // report is what the last answer said of its prompt.
 type report struct {
-	Short  bool         `json:"short,omitempty"` // the target was seen to drop a part of a prompt in silence
-	Anchor count.Anchor `json:"anchor"`
+	Truncated bool         `json:"short,omitempty"` // the target was seen to drop a part of a prompt in silence
+	Anchor    count.Anchor `json:"anchor"`
 }
 
 // edited reports whether there are edits.
@@ -94,7 +94,7 @@ func decodeSession(b []byte) (*session, error) {
 		return nil, errSession
 	}
 	for _, r := range c.Recipes {
-		if r.A > maxKeep || r.Op < opShorten || r.Op > opMedia {
+		if r.Length > maxKeep || r.Op < opShorten || r.Op > opMedia {
 			return nil, errSession
 		}
 	}
@@ -113,16 +113,16 @@ func decodeSession(b []byte) (*session, error) {
 	return &session{edits: c.edits}, nil
 }
 
-// stored is the value of what is held of a session's edits; nil if nothing is.
-func (s *session) stored() []byte {
+// encodedEdits is the value of what is held of a session's edits; nil if nothing is.
+func (s *session) encodedEdits() []byte {
 	if s == nil {
 		return nil
 	}
 	return s.edits.encode()
 }
 
-// reported is the same for its report.
-func (s *session) reported() []byte {
+// encodedReport is the same for its report.
+func (s *session) encodedReport() []byte {
 	if s == nil {
 		return nil
 	}

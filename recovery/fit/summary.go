@@ -39,7 +39,7 @@ const resultRules = `You condense the output of one tool that an AI agent called
 // summarizer writes summaries for one exchange with the help of a model.
 type summarizer struct {
 	completer recovery.Completer
-	w         Weigher
+	counter   Counter
 	target    recovery.Target
 	window    int // of that target in tokens, 0 when unknown
 	budget    int // input tokens that may still be spent
@@ -47,13 +47,13 @@ type summarizer struct {
 	failed    bool // an answer was of no use
 }
 
-// summaryReads is how many tokens the summariser reads for each that it may write.
-const summaryReads = 2
+// readPerWritten is how many tokens the summariser reads for each that it may write.
+const readPerWritten = 2
 
-// turns summarises turns; false where no summary is to be had. What is read are the lines of the history that say most:
+// summarizeTurns summarises turns; false where no summary is to be had. What is read are the lines of the history that say most:
 // a summary of everything would cost as much as the history does.
-func (s *summarizer) turns(ctx context.Context, d *digest, tokens int) (string, bool) {
-	room := min(summaryReads*tokens, s.budget-s.w.Text(s.target.Model, summaryRules)-128)
+func (s *summarizer) summarizeTurns(ctx context.Context, d *digest, tokens int) (string, bool) {
+	room := min(readPerWritten*tokens, s.budget-s.counter.Text(s.target.Model, summaryRules)-128)
 	if s.window > 0 {
 		room = min(room, s.window*6/10-2*tokens)
 	}
@@ -61,37 +61,37 @@ func (s *summarizer) turns(ctx context.Context, d *digest, tokens int) (string, 
 		return "", false
 	}
 	ask := "Condense this part of the history into at most " + strconv.Itoa(tokens*3/5) + " words.\n\n<history>"
-	answer, ok := s.ask(ctx, summaryRules, ask+recovery.Head(d.words+d.render(room*3-len(d.words)), room*3)+"\n</history>", tokens)
-	text := tidy(answer)
+	answer, ok := s.complete(ctx, summaryRules, ask+recovery.Head(d.earlierSummary+d.render(room*3-len(d.earlierSummary)), room*3)+"\n</history>", tokens)
+	text := stripWrapping(answer)
 	if !ok {
 		return "", false
 	}
-	if !isSummary(text) || s.w.Text(s.target.Model, text) > 2*tokens {
+	if !isSummary(text) || s.counter.Text(s.target.Model, text) > 2*tokens {
 		s.failed = true
 		return "", false
 	}
 	return text, true
 }
 
-// result condenses a tool's result; false where that is of no use.
-func (s *summarizer) result(ctx context.Context, k *work, at int) (string, bool) {
+// condenseResult condenses a tool's result; false where that is of no use.
+func (s *summarizer) condenseResult(ctx context.Context, k *revision, at int) (string, bool) {
 	it := &k.v.items[at]
 	const tokens = 500
-	length := s.w.Text(s.target.Model, it.text)
+	length := s.counter.Text(s.target.Model, it.text)
 	if length < 2*tokens || s.window > 0 && length > s.window*6/10 {
 		return "", false
 	}
-	text, ok := s.ask(ctx, resultRules, "The call: "+it.call.label()+"\n\n<output>\n"+it.text+"\n</output>", tokens)
-	if text = tidy(text); !ok || !isProse(text) || len(text) >= len(it.text)/2 {
+	text, ok := s.complete(ctx, resultRules, "The call: "+it.call.label()+"\n\n<output>\n"+it.text+"\n</output>", tokens)
+	if text = stripWrapping(text); !ok || !isUsableText(text) || len(text) >= len(it.text)/2 {
 		s.failed = true
 		return "", false
 	}
-	return mark("The result of " + it.call.label() + ", " + size(it.text) + ", was condensed:\n" + text), true
+	return mark("The result of " + it.call.label() + ", " + sizeText(it.text) + ", was condensed:\n" + text), true
 }
 
-// ask makes one call within the budget.
-func (s *summarizer) ask(ctx context.Context, system, user string, tokens int) (string, bool) {
-	input := s.w.Text(s.target.Model, system) + s.w.Text(s.target.Model, user) + 2*framing
+// complete makes one call within the budget.
+func (s *summarizer) complete(ctx context.Context, system, user string, tokens int) (string, bool) {
+	input := s.counter.Text(s.target.Model, system) + s.counter.Text(s.target.Model, user) + 2*framingTokens
 	if input > s.budget || ctx.Err() != nil {
 		return "", false
 	}
@@ -102,8 +102,8 @@ func (s *summarizer) ask(ctx context.Context, system, user string, tokens int) (
 	return text, err == nil
 }
 
-// tidy takes off what models put around an answer: reasoning and a fence.
-func tidy(text string) string {
+// stripWrapping takes off what models put around an answer: reasoning and a fence.
+func stripWrapping(text string) string {
 	text = string(recovery.WithoutThoughts([]byte(text)))
 	if strings.HasPrefix(text, "```") && strings.HasSuffix(text, "```") && len(text) > 6 {
 		if _, inner, ok := strings.Cut(strings.TrimSuffix(text, "```"), "\n"); ok {
@@ -115,7 +115,7 @@ func tidy(text string) string {
 
 // isSummary reports whether an answer is one: prose, with the headings.
 func isSummary(text string) bool {
-	if !isProse(text) {
+	if !isUsableText(text) {
 		return false
 	}
 	found := 0
@@ -130,24 +130,24 @@ func isSummary(text string) bool {
 	return found >= minHeadings
 }
 
-// protocol is how tool calls look in text, and refusals how they begin.
+// protocolMarkers is how tool calls look in text, and refusals how they begin.
 var (
-	protocol = []string{"<tool_call", "</tool_call", "<function_call", "<function=", "<invoke", "<|tool", "[tool_calls]", "<|python_tag|>", "```tool_code", "<tool_use", `"_compressed"`}
-	refusals = []string{"i'm sorry", "i’m sorry", "i am sorry", "sorry,", "i cannot", "i can't", "i can’t", "i'm unable", "i am unable", "i won't", "as an ai",
+	protocolMarkers = []string{"<tool_call", "</tool_call", "<function_call", "<function=", "<invoke", "<|tool", "[tool_calls]", "<|python_tag|>", "```tool_code", "<tool_use", `"_compressed"`}
+	refusalPrefixes = []string{"i'm sorry", "i’m sorry", "i am sorry", "sorry,", "i cannot", "i can't", "i can’t", "i'm unable", "i am unable", "i won't", "as an ai",
 		"error:", "error ", "{\"error\"", "internal server error", "traceback"}
 )
 
-// isProse reports whether an answer is usable text: no call, no refusal, no error.
-func isProse(text string) bool {
-	if len(text) < 40 || text[0] == '{' || text[0] == '[' || imitates(text) { // a call or an error as JSON was never asked for
+// isUsableText reports whether an answer is usable text: no call, no refusal, no error.
+func isUsableText(text string) bool {
+	if len(text) < 40 || text[0] == '{' || text[0] == '[' || imitatesProtocol(text) { // a call or an error as JSON was never asked for
 		return false
 	}
 	beginning := strings.ToLower(text[:40])
-	return !slices.ContainsFunc(refusals, func(r string) bool { return strings.HasPrefix(beginning, r) })
+	return !slices.ContainsFunc(refusalPrefixes, func(r string) bool { return strings.HasPrefix(beginning, r) })
 }
 
-// imitates reports text that holds what a call or a mark looks like.
-func imitates(text string) bool {
+// imitatesProtocol reports text that holds what a call or a mark looks like.
+func imitatesProtocol(text string) bool {
 	lower := strings.ToLower(text)
-	return slices.ContainsFunc(protocol, func(p string) bool { return strings.Contains(lower, p) })
+	return slices.ContainsFunc(protocolMarkers, func(p string) bool { return strings.Contains(lower, p) })
 }

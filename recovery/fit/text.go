@@ -20,8 +20,8 @@ const markKey = "_compressed"
 // characters is a number of them, for a reader.
 func characters(n int) string { return strconv.Itoa(max(0, n)) + " characters" }
 
-// size says how long a text is, for a reader.
-func size(s string) string { return characters(utf8.RuneCountInString(s)) }
+// sizeText says how long a text is, for a reader.
+func sizeText(s string) string { return characters(utf8.RuneCountInString(s)) }
 
 // bothEnds is the beginning and the end of s, each of at most n bytes.
 func bothEnds(s string, n int) string {

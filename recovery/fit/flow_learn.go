@@ -9,26 +9,26 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// remember keeps new edits before the attempt that carries them has an answer:
+// keepEdits keeps new edits before the attempt that carries them has an answer:
 // the client's next request may go to another replica as soon as it has that.
 // The store copies them beside the attempt. That the upstream has refused the
 // request for its length, or answered the session before, shows that it accepts
 // the credential; where neither has happened yet, the answer is waited for. If the client's own bytes are answered instead, Settle takes
 // the edits back.
-func (d *draft) remember() {
+func (d *draft) keepEdits() {
 	f, x := d.fitter, d.x
 	next := *cmp.Or(d.session, &session{})
 	if now := f.memory.local(x.Session); now != nil {
 		next.Gen = max(next.Gen, now.Gen)
 	}
 	next.Gen++
-	d.work.keep(&next)
+	d.revision.saveTo(&next)
 	next.Scale = d.scale.permille()
-	if d.learned > 0 {
-		next.Window, next.Target = uint32(min(d.learned, maxWindow)), targetHash(d.target)
+	if d.learnedWindow > 0 {
+		next.Window, next.Target = uint32(min(d.learnedWindow, maxWindow)), targetHash(d.learnedTarget)
 	}
-	d.next, d.later = &next, false
-	f.memory.hold(x.Session, d.next)
+	d.next, d.awaitsAnswer = &next, false
+	f.memory.putEdits(x.Session, d.next)
 	x.Changed = append(x.Changed, editsKey(x.Session))
 }
 
@@ -38,14 +38,14 @@ func (d *draft) Commit() {
 	if x.Session == "" {
 		return
 	}
-	if d.later {
-		d.remember()
+	if d.awaitsAnswer {
+		d.keepEdits()
 	}
 	if f.memory.store == nil {
 		return
 	}
 	here, kept := f.memory.turns.follows(x.Session, d.place())
-	if here || d.asked || !f.large(x) { // else others may know more
+	if here || d.storeRead || !f.large(x) { // else others may know more
 		f.memory.turns.note(x.Session, d.place(), kept || d.session != nil || d.next != nil)
 	}
 }
@@ -57,7 +57,7 @@ func (d *draft) Learn(c *recovery.Choice, u recovery.Usage) {
 		return
 	}
 	known := d.session != nil || d.next != nil
-	if !known && !f.worthKeeping(x) && !(c.Local && len(x.Body.Raw()) > count.TruncatedFrom && f.watch.due(c.Target)) || side(x) {
+	if !known && !f.reportsMatter(x) && !(c.Local && len(x.Body.Raw()) > count.TruncatedFrom && f.watch.due(c.Target)) || isSide(x) {
 		return
 	}
 	sent := x.Body
@@ -69,18 +69,18 @@ func (d *draft) Learn(c *recovery.Choice, u recovery.Usage) {
 	}
 	if d.next != nil {
 		n := count.Prompt(u)
-		if sent != d.out || n > 0 && d.plainly(sent, c.Model, n) {
+		if sent != d.outgoing || n > 0 && d.answersOriginal(sent, c.Model, n) {
 			sent = x.Body // the client's own bytes were answered
 			d.retract()
-		} else if d.guessed > 0 {
-			d.measured(c.Model, n)
+		} else if d.guessedPrompt > 0 {
+			d.lowerGuessedWindow(c.Model, n)
 		}
 	}
 	next := cmp.Or(f.memory.local(x.Session), d.next, d.session, &session{})
 	x.Retain()
 	id, request, target, model := x.Session, x.ID, c.Target, c.Model
 	window := f.window(c, next)
-	f.memory.later(func() { f.learn(id, request, target, model, window, sent, next, u) })
+	f.memory.enqueue(func() { f.learn(id, request, target, model, window, sent, next, u) })
 }
 
 // retract takes the edits back that were made for an exchange, unless there are
@@ -98,29 +98,29 @@ func (d *draft) retract() {
 		s.Recipes, s.Sealed, s.Scale = d.session.Recipes, d.session.Sealed, d.session.Scale
 	}
 	d.next = nil
-	f.memory.hold(x.Session, &s)
+	f.memory.putEdits(x.Session, &s)
 }
 
-// measured lowers a window that was guessed from counts of ours, where the first report of
+// lowerGuessedWindow lowers a window that was guessed from counts of ours, where the first report of
 // what was fitted to it shows that they are too high, unless there are newer edits.
-func (d *draft) measured(model string, reported int) {
+func (d *draft) lowerGuessedWindow(model string, reported int) {
 	f, x := d.fitter, d.x
-	now, counted := f.memory.local(x.Session), d.scale.of(f.parts.Meter.Measure(d.out, model).Total)
+	now, counted := f.memory.local(x.Session), d.scale.upstream(f.parts.Meter.Measure(d.outgoing, model).Total)
 	if now == nil || now.Gen != d.next.Gen || reported < counted/2 || reported >= counted {
 		return
 	}
 	s := *now
 	s.Gen++
-	s.Window = uint32(max(0, int(s.Window)+ratio{reported, counted}.of(d.guessed)-d.guessed))
+	s.Window = uint32(max(0, int(s.Window)+ratio{reported, counted}.upstream(d.guessedPrompt)-d.guessedPrompt))
 	d.next = &s
-	f.memory.hold(x.Session, &s)
+	f.memory.putEdits(x.Session, &s)
 }
 
-// plainly reports whether the reported prompt is the original rather than what
+// answersOriginal reports whether the reported prompt is the original rather than what
 // was made of it.
-func (d *draft) plainly(sent *transcript.Body, model string, reported int) bool {
-	fitted := d.scale.of(d.fitter.parts.Meter.Measure(sent, model).Total)
-	whole := d.scale.of(d.fitter.parts.Meter.Measure(d.x.Body, model).Total)
+func (d *draft) answersOriginal(sent *transcript.Body, model string, reported int) bool {
+	fitted := d.scale.upstream(d.fitter.parts.Meter.Measure(sent, model).Total)
+	whole := d.scale.upstream(d.fitter.parts.Meter.Measure(d.x.Body, model).Total)
 	return math.Abs(float64(reported-whole)) < math.Abs(float64(reported-fitted))
 }
 
@@ -136,5 +136,5 @@ func (f *Fitter) learn(id, request string, t recovery.Target, model string, wind
 	if short && f.parts.Truncated != nil {
 		f.parts.Truncated(request, id, t, f.parts.Meter.Measure(sent, model).Total, count.Prompt(u))
 	}
-	f.memory.report(id, known, report{short, anchor}, known.edited() || short || window > 0 && 2*count.Prompt(u) >= window)
+	f.memory.addReport(id, known, report{short, anchor}, known.edited() || short || window > 0 && 2*count.Prompt(u) >= window)
 }
