@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The bounds of every store. They keep one caller's mistake, or one hostile
-// value on a shared server, from costing a replica its memory.
+// The bounds of every store. They keep a caller's mistake, or a hostile value on
+// a shared server, from exhausting a replica's memory.
 const (
 	// MaxKey is the size in bytes of the longest key, slot, board, field or log name.
 	MaxKey = 512
@@ -24,21 +24,21 @@ const (
 	MaxEntry = 64 << 10
 	// MaxLog is the largest size of a log, in entries.
 	MaxLog = 1 << 14
-	// MaxTail is what Tail returns at most, in bytes.
+	// MaxTail is the largest result of Tail in bytes.
 	MaxTail = 8 << 20
 	// MaxCharges is the number of charges in one operation.
 	MaxCharges = 64
-	// MaxAmount is the largest amount of a charge, and what a meter counts to.
+	// MaxAmount is the largest amount of a charge and the largest count of a meter.
 	MaxAmount = 1 << 50
-	// MaxHolders is the number of holders that a meter counts.
+	// MaxHolders is the largest number of holders of a meter.
 	MaxHolders = 1024
 	// MaxTTL is the longest lifetime.
 	MaxTTL = 366 * 24 * time.Hour
-	// LogTTL is how long a log outlives its newest entry.
+	// LogTTL is the lifetime of a log after its newest entry.
 	LogTTL = 7 * 24 * time.Hour
 )
 
-// CheckKeys reports keys that no store takes: none, too many, empty, too long.
+// CheckKeys returns ErrInvalid for too many keys, and for an empty or too long one.
 func CheckKeys(keys ...string) error {
 	if len(keys) > MaxKeys {
 		return fmt.Errorf("%w: %d keys at once, the limit is %d", ErrInvalid, len(keys), MaxKeys)
@@ -51,7 +51,7 @@ func CheckKeys(keys ...string) error {
 	return nil
 }
 
-// CheckEntries reports entries that no store takes.
+// CheckEntries returns ErrInvalid for entries out of bounds.
 func CheckEntries(entries ...Entry) error {
 	if len(entries) > MaxKeys {
 		return fmt.Errorf("%w: %d entries at once, the limit is %d", ErrInvalid, len(entries), MaxKeys)
@@ -70,7 +70,7 @@ func CheckEntries(entries ...Entry) error {
 	return nil
 }
 
-// CheckPush reports arguments of Push that no store takes.
+// CheckPush returns ErrInvalid for arguments of Push out of bounds; Lifetime checks its ttl.
 func CheckPush(key, slot string, value []byte, size int) error {
 	if err := CheckKeys(key, slot); err != nil {
 		return err
@@ -81,7 +81,7 @@ func CheckPush(key, slot string, value []byte, size int) error {
 	return checkSize(value, MaxValue)
 }
 
-// CheckField reports a field that no store takes.
+// CheckField returns ErrInvalid for a field out of bounds.
 func CheckField(board string, f Field) error {
 	if err := CheckKeys(board, f.Name); err != nil {
 		return err
@@ -92,7 +92,7 @@ func CheckField(board string, f Field) error {
 	return checkSize(f.Value, MaxField)
 }
 
-// CheckAppend reports arguments of Append that no store takes.
+// CheckAppend returns ErrInvalid for arguments of Append out of bounds.
 func CheckAppend(log string, entry []byte, size int) error {
 	if err := CheckKeys(log); err != nil {
 		return err
@@ -103,7 +103,7 @@ func CheckAppend(log string, entry []byte, size int) error {
 	return checkSize(entry, MaxEntry)
 }
 
-// Lifetime returns ttl within its bounds, or an error for one of zero or less.
+// Lifetime returns ttl, at most MaxTTL, or ErrInvalid for one of zero or less.
 func Lifetime(ttl time.Duration) (time.Duration, error) {
 	if ttl <= 0 {
 		return 0, fmt.Errorf("%w: a lifetime of %v", ErrInvalid, ttl)
@@ -111,7 +111,7 @@ func Lifetime(ttl time.Duration) (time.Duration, error) {
 	return min(ttl, MaxTTL), nil
 }
 
-// End returns until within its bounds.
+// End returns until, at most MaxTTL after now.
 func End(until, now time.Time) time.Time {
 	if last := now.Add(MaxTTL); until.After(last) {
 		return last

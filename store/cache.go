@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Cache keeps values in the process, up to a size of all of them in the units of
-// Put; those that were not used for longest go first. Safe for concurrent use.
+// Cache keeps values in the process, least recently used out first. It limits
+// the sum of their sizes, in the unit of Put. Safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	mu     sync.Mutex
 	max    int
 	size   int
-	recent *list.List // of *cached[K, V], the latest in front
+	recent *list.List // of *cached[K, V], the most recently used first
 	index  map[K]*list.Element
 }
 
@@ -21,12 +21,12 @@ type cached[K comparable, V any] struct {
 	size  int
 }
 
-// NewCache makes an empty cache.
+// NewCache returns an empty cache for values of limit together.
 func NewCache[K comparable, V any](limit int) *Cache[K, V] {
 	return &Cache[K, V]{max: limit, recent: list.New(), index: map[K]*list.Element{}}
 }
 
-// Get is the value of a key, which it counts as used.
+// Get returns the value of a key and counts as a use of it.
 func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,8 +38,8 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	return e.Value.(*cached[K, V]).value, true
 }
 
-// Put keeps a value in the place of the key's last one. One that alone is more
-// than a quarter of what is kept is not.
+// Put keeps a value, in place of an earlier one of the key. It keeps none that
+// is larger than a quarter of the limit, and drops the earlier one all the same.
 func (c *Cache[K, V]) Put(k K, v V, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,14 +55,14 @@ func (c *Cache[K, V]) Put(k K, v V, size int) {
 	}
 }
 
-// Len is the number of values.
+// Len returns the number of values.
 func (c *Cache[K, V]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.recent.Len()
 }
 
-// Each calls f with every key and value, until it returns false. f must not use the cache.
+// Each calls f with every key and value, until f returns false. f must not use the cache.
 func (c *Cache[K, V]) Each(f func(k K, v V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *Cache[K, V]) Each(f func(k K, v V) bool) {
 	}
 }
 
-// Delete forgets a key.
+// Delete removes a key.
 func (c *Cache[K, V]) Delete(k K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *Cache[K, V]) Delete(k K) {
 	}
 }
 
-// DeleteFunc forgets what del tells. del must not use the cache.
+// DeleteFunc removes the keys for which del returns true. del must not use the cache.
 func (c *Cache[K, V]) DeleteFunc(del func(k K, v V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *Cache[K, V]) DeleteFunc(del func(k K, v V) bool) {
 	}
 }
 
-// remove forgets a value. The lock is held.
+// remove removes a value. The lock is held.
 func (c *Cache[K, V]) remove(e *list.Element) {
 	old := c.recent.Remove(e).(*cached[K, V])
 	delete(c.index, old.key)

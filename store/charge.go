@@ -8,55 +8,57 @@ import (
 
 // Charge asks for an amount on one meter of an account.
 //
-// A meter counts what is charged in a window of time, or, where the charge has a
-// holder, what all holders together have at the moment. A window slides: what
-// was counted in the one before fades evenly while the next one lasts, so that
-// no stretch of that length has much more than the limit.
+// A meter counts what is charged in a window of time or, for charges with a
+// holder, the sum of what all holders have now. Windows slide: the count of the
+// window before fades linearly during the current one, so that no stretch of
+// that length has much more than the limit.
 type Charge struct {
 	Account, Meter string
-	// Amount is added; one below zero gives back what was charged too much. Of a
-	// holder it is all that the holder has now, until Window has passed.
+	// Amount is added; a negative one gives back what was charged too much. With a
+	// holder, it is the holder's whole amount, until Window has passed.
 	Amount int64
-	// Least makes do with less: where the limit does not leave Amount, what it leaves is
-	// charged, if that is Least or more. Zero is Amount. It says nothing of a holder.
+	// Least is the smallest amount to charge instead: if the limit leaves less than
+	// Amount but at least Least, what it leaves is charged. Zero means all of Amount
+	// or nothing. It is not used with a holder.
 	Least int64
 	// Limit is how much the meter may have, this amount included; zero is no
-	// limit. What gives back is never refused.
+	// limit. A negative amount is never refused.
 	Limit int64
-	// Share is the limit while the store's server is away and each process counts
-	// alone; zero is Limit. Only Shared looks at it.
+	// Share replaces Limit while the store's server is away and each process counts
+	// for itself; zero means Limit. Only Shared uses it.
 	Share int64
-	// Alone is how much of Amount may be charged while the server is away, whatever was charged
-	// before; below zero nothing may. Zero leaves that to Share. Only Shared looks at it.
+	// Alone is how much of Amount may be charged while the server is away, regardless of earlier
+	// charges; below zero, nothing may. Zero means that Share decides. Only Shared uses it.
 	Alone int64
 	// Window is how long an amount counts.
 	Window time.Duration
-	// Calendar makes the window begin anew, with nothing, at whole multiples of
-	// its length since 1970: a day's at midnight, UTC.
+	// Calendar makes windows start at whole multiples of their length since 1970,
+	// with nothing from the one before: those of a day start at midnight UTC.
 	Calendar bool
 	// Holder names who has the amount. A later charge of the same holder replaces it.
 	Holder string
 }
 
-// Charged is what came of charges.
+// Charged is the result of a Charge.
 type Charged struct {
-	// Refused is the first charge that its limit did not allow, by its place;
-	// then nothing was charged. It is -1 where all was.
+	// Refused is the index of the first charge that exceeds its limit; then
+	// nothing was charged. It is -1 if everything was charged.
 	Refused int
 	// Wait is how long the refused charge would have to wait if nobody else
-	// charged; zero where waiting does not help, and for holders.
+	// charged; zero if waiting does not help, and for holders.
 	Wait time.Duration
-	// Amounts are what was charged, of each: its Amount, or less where Least allows that.
+	// Amounts are the charged amounts: Amount of each charge, or less if Least allows that.
 	Amounts []int64
 	// Used is what each meter has with its charge, or would have.
 	Used []int64
 	// Holders is the largest number of holders that a meter has.
 	Holders int
-	// Alone tells that the store's server was not asked: other processes count for themselves.
+	// Alone means that the local store decided: other processes count for themselves.
 	Alone bool
 }
 
-// Fits is how much of a charge its limit allows where so much is used already; false is nothing.
+// Fits returns how much of a charge its limit allows if used is charged already. If it allows nothing, it returns Amount
+// and false.
 func (c Charge) Fits(used int64) (int64, bool) {
 	switch room := c.Limit - used; {
 	case c.Limit <= 0 || c.Amount <= 0 || c.Amount <= room:
@@ -76,7 +78,7 @@ func (c Charge) ends(now time.Time) time.Time {
 	return time.UnixMicro((now.UnixMicro()/size + 1) * size)
 }
 
-// needs is the least amount that has to fit.
+// needs returns the least amount that must fit.
 func (c Charge) needs() int64 {
 	if c.Least > 0 {
 		return min(c.Least, c.Amount)
@@ -84,11 +86,12 @@ func (c Charge) needs() int64 {
 	return c.Amount
 }
 
-// Tally is what a meter has counted, in the window with the number Index and in
-// the one before.
+// Tally is the count of a meter: Now in the window with the number Index since
+// 1970, and Before in the window before it.
 type Tally struct{ Index, Before, Now int64 }
 
-// At is the tally as it stands at a moment. It does not go back.
+// At returns the tally as of now: in a later window, counts move to Before or
+// are dropped. If now is before the tally's window, the tally stays as it is.
 func (t Tally) At(now time.Time, window time.Duration) Tally {
 	switch i := now.UnixMicro() / window.Microseconds(); {
 	case i == t.Index+1:
@@ -99,7 +102,8 @@ func (t Tally) At(now time.Time, window time.Duration) Tally {
 	return t
 }
 
-// Add is the tally with an amount more, or less: then first of this window.
+// Add returns the tally with n added. A negative n is taken from this window
+// first, and then from the one before.
 func (t Tally) Add(n int64) Tally {
 	t.Now = min(t.Now+n, MaxAmount)
 	if t.Now < 0 {
@@ -108,7 +112,7 @@ func (t Tally) Add(n int64) Tally {
 	return t
 }
 
-// Used is how much of the tally counts for a charge at a moment.
+// Used returns how much of the tally counts for a charge at now.
 func (t Tally) Used(c Charge, now time.Time) int64 {
 	t = t.At(now, c.Window)
 	if c.Calendar {
@@ -117,23 +121,23 @@ func (t Tally) Used(c Charge, now time.Time) int64 {
 	return t.Now + int64(math.Ceil(float64(t.Before)*(1-t.elapsed(c.Window, now))))
 }
 
-// elapsed is how much of the tally's window is over, from 0 to 1.
+// elapsed returns the part of the tally's window that is over; 1 is all.
 func (t Tally) elapsed(window time.Duration, now time.Time) float64 {
 	size := window.Microseconds()
 	return max(0, float64(now.UnixMicro()-t.Index*size)/float64(size))
 }
 
-// Wait is how long a charge must wait for its limit; see [Charged].
+// Wait returns how long a charge must wait for its limit; see [Charged].
 func (t Tally) Wait(c Charge, now time.Time) time.Duration {
 	room := float64(c.Limit - c.needs())
 	if room < 0 {
 		return 0
 	}
 	t = t.At(now, c.Window)
-	windows := 1 - t.elapsed(c.Window, now) // until the next begins
+	windows := 1 - t.elapsed(c.Window, now) // to wait, in windows: at first until the next one begins
 	switch {
 	case c.Calendar:
-	case room >= float64(t.Now): // what is left of the window before has to fade
+	case room >= float64(t.Now): // part of what the window before counted must fade
 		windows -= (room - float64(t.Now)) / float64(t.Before)
 	default:
 		windows += 1 - room/float64(t.Now)
@@ -141,7 +145,7 @@ func (t Tally) Wait(c Charge, now time.Time) time.Duration {
 	return max(time.Millisecond, time.Duration(math.Ceil(min(windows, 2)*float64(c.Window))))
 }
 
-// CheckCharges reports charges that no store takes.
+// CheckCharges returns ErrInvalid for charges out of bounds.
 func CheckCharges(charges ...Charge) error {
 	if len(charges) == 0 || len(charges) > MaxCharges {
 		return fmt.Errorf("%w: %d charges at once, there must be 1 to %d", ErrInvalid, len(charges), MaxCharges)

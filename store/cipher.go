@@ -7,8 +7,8 @@ import (
 	"crypto/sha256"
 )
 
-// Cipher encrypts what only who knows a secret may read of a store, with
-// AES-256-GCM, a random nonce in front, and a key of its own for each purpose.
+// Cipher returns AES-256-GCM with a key that HKDF derives from a secret and a
+// purpose. Seal puts a random nonce in front of what it encrypts.
 func Cipher(secret []byte, purpose string) (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
 	if err != nil {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// The limits of a journal. Beyond them the oldest changes are dropped, those of values last.
+// The limits of a journal. Beyond them, the oldest changes are dropped, changes of values last.
 const (
 	maxChanges      = 8192
 	maxJournalBytes = 32 << 20
-	// One round trip copies at most maxBatch values, and values of at most maxBatchBytes or a single larger one: it has
-	// to end within the time-out.
+	// One round trip copies at most maxBatch values and maxBatchBytes, or one larger value: it must end within the
+	// time-out.
 	maxBatch      = 64
 	maxBatchBytes = 512 << 10
 )
 
-// journal holds the changes that the primary has not seen. For a value it holds only the key: its owner supplies the
-// value when it is copied. For a meter, a ring or a log it holds what is added.
+// journal holds the changes that the primary has not seen: of values only the key, as the value is read when it is
+// copied; of meters, rings and logs what is added.
 type journal struct {
 	values, rest list.List // of *change, the oldest first
 	byID         map[changeID]*list.Element
@@ -26,7 +26,7 @@ type journal struct {
 	dropped      int    // number of changes that were dropped
 }
 
-// changeID identifies changes that replace each other. Entries of a log never do.
+// changeID identifies changes that replace or join each other; entries of a log never do. sub is the meter or slot.
 type changeID struct {
 	kind      changeKind
 	name, sub string
@@ -49,15 +49,15 @@ type change struct {
 	once    bool                 // the value does not replace an existing one
 	value   []byte               // of a slot or an entry of a log
 	charge  Charge
-	size    int  // of the ring or log
-	last    bool // the slot is the newest of its ring, not one replaced in place
-	ends    time.Time
-	first   uint64 // number of its first change
-	version uint64 // number of its latest change
+	size    int       // of the ring or log, in slots or entries
+	last    bool      // the slot is the newest of its ring, not one replaced in place
+	ends    time.Time // when it need not be copied any more; not used for values
+	first   uint64    // number of the first change that joined this one
+	version uint64    // number of the latest
 }
 
-// apply makes the first changes of a batch of next on a store, those that have expired excepted. n is how many it dealt
-// with: as many as fit into one round trip, at least one.
+// apply applies the first changes of a batch of nextBatch to a store and skips expired ones. n is how many it handled: as
+// many as fit into one round trip, at least one.
 func apply(ctx context.Context, s Store, batch []change, now time.Time) (n int, err error) {
 	c := batch[0]
 	left := c.ends.Sub(now)
@@ -106,7 +106,7 @@ func (j *journal) listOf(k changeKind) *list.List {
 	return &j.rest
 }
 
-// add records a change behind those that are there already.
+// add adds a change to the end, or joins it with an earlier change of the same thing.
 func (j *journal) add(c change) {
 	if c.erase {
 		j.dropSlots(c.id.name)
@@ -128,7 +128,7 @@ func (j *journal) add(c change) {
 			sum := c.charge.Amount + old.charge.Amount
 			c.charge.Amount, c.ends = max(min(sum, MaxAmount), -MaxAmount), old.ends
 		}
-		*old = c // keeps its place: a slot that is replaced keeps it, too
+		*old = c // in its old place, as a replaced slot keeps its place in the ring
 		j.bytes += old.bytes()
 	}
 	for j.len() > maxChanges || j.bytes > maxJournalBytes {
@@ -141,7 +141,7 @@ func (j *journal) add(c change) {
 	}
 }
 
-// endedBefore reports whether a charge no longer counts when a later one of its meter begins to.
+// endedBefore reports whether a charge has expired by the time of a later charge of the same meter.
 func (c *change) endedBefore(later change) bool {
 	return c.id.kind == changedMeter && !c.ends.After(later.ends.Add(-later.charge.Window))
 }
@@ -166,8 +166,8 @@ func (j *journal) remove(e *list.Element) {
 	j.listOf(c.id.kind).Remove(e)
 }
 
-// nextBatch returns the oldest changes that one round trip can copy: several values, or one other change. They stay in the
-// journal until done.
+// nextBatch returns the oldest changes that one round trip can copy: several values, a single deletion, or one change of
+// another kind. They stay in the journal until done.
 func (j *journal) nextBatch() (batch []change) {
 	for e := j.values.Front(); e != nil && len(batch) < maxBatch; e = e.Next() {
 		c := e.Value.(*change)
@@ -184,7 +184,7 @@ func (j *journal) nextBatch() (batch []change) {
 	return batch
 }
 
-// done removes a copied change, except for what was added to it meanwhile.
+// done removes a copied change. What was added to it meanwhile stays.
 func (j *journal) done(c change) {
 	e := j.byID[c.id]
 	if c.id.kind == appended {
@@ -201,7 +201,7 @@ func (j *journal) done(c change) {
 	}
 }
 
-// has reports whether there is a change of a ring or a log.
+// has reports whether the journal has a change of this ring or log.
 func (j *journal) has(kind changeKind, name string) bool {
 	for e := j.rest.Front(); e != nil; e = e.Next() {
 		if id := e.Value.(*change).id; id.kind == kind && id.name == name {

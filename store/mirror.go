@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// The bounds of what a Mirror has not yet written; beyond, the oldest goes.
 const (
+	// maxPending limits the changes that a Mirror has not written yet; beyond, the oldest is dropped.
 	maxPending = 4096
-	// writeTime bounds one write or read in the background, in case the store does not.
+	// writeTime limits one write or read in the background, for stores without a limit of their own.
 	writeTime = time.Second
-	// lastFlush bounds what Stop waits for.
+	// lastFlush limits how long Stop, and Close of a Shared, write what is pending.
 	lastFlush = 250 * time.Millisecond
 )
 
-// Mirror keeps a copy of boards for reads on the path of requests, which cost no
-// allocation and no lock. Posts and removals are visible here at once and
-// written to the store behind; what other replicas posted is visible after one
-// interval. One goroutine does both. It is safe for concurrent use.
+// Mirror keeps a copy of boards for reads during requests, which take no lock
+// and allocate nothing. Posts and removals are visible here at once and written
+// to the store in the background; those of other replicas are visible after one
+// interval. It is safe for concurrent use.
 type Mirror struct {
 	store    Store
 	interval time.Duration
@@ -32,7 +32,7 @@ type Mirror struct {
 
 	mu      sync.Mutex
 	pending map[fieldID]fieldChange
-	order   []fieldID // of pending, oldest first
+	order   []fieldID // the keys of pending, oldest first
 	stopped bool
 
 	wake   chan struct{}
@@ -41,7 +41,7 @@ type Mirror struct {
 	done   chan struct{}
 }
 
-// boardCopy is one board; the map in it is replaced, never changed.
+// boardCopy is the copy of one board. Its map is replaced, never changed.
 type boardCopy struct {
 	fields atomic.Pointer[map[string]Field]
 }
@@ -51,9 +51,9 @@ type syncRequest struct {
 	done chan<- error
 }
 
-// NewMirror copies the boards of a store every interval (300 ms is a good one),
-// the first time at once. With an interval of zero or less nothing is read: the
-// store is this process's own, and all that happens to the boards happens
+// NewMirror starts to copy the boards of a store, at once and then every
+// interval (300 ms is a good one). With an interval of zero or less it reads
+// nothing: that is for a store of this process alone, whose boards change only
 // through the Mirror. The caller must Stop it before it closes the store.
 func NewMirror(s Store, boards []string, interval time.Duration) *Mirror {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -70,7 +70,7 @@ func NewMirror(s Store, boards []string, interval time.Duration) *Mirror {
 	return m
 }
 
-// Lookup returns a living field of a mirrored board.
+// Lookup returns a field of a mirrored board, if it has not ended.
 func (m *Mirror) Lookup(board, field string) (Field, bool) {
 	b := m.boards[board]
 	if b == nil {
@@ -83,14 +83,14 @@ func (m *Mirror) Lookup(board, field string) (Field, bool) {
 	return f, true
 }
 
-// Any reports whether a mirrored board has fields, whose time may have passed.
+// Any reports whether a mirrored board has fields; they may have ended.
 func (m *Mirror) Any(board string) bool {
 	b := m.boards[board]
 	return b != nil && len(*b.fields.Load()) > 0
 }
 
-// Each calls fn for the living fields of a mirrored board, in no particular
-// order, until it returns false.
+// Each calls fn for each field of a mirrored board that has not ended, in no
+// particular order, until fn returns false.
 func (m *Mirror) Each(board string, fn func(Field) bool) {
 	b := m.boards[board]
 	if b == nil {
@@ -104,9 +104,9 @@ func (m *Mirror) Each(board string, fn func(Field) bool) {
 	}
 }
 
-// Post puts a field on a board, as Store.Post. It returns at once; the field is
-// visible here from now on, elsewhere as soon as it is written. What is out of
-// bounds is dropped. A board that is not mirrored is only written.
+// Post puts a field on a board, as Store.Post does. It returns at once; the
+// field is visible here now, and elsewhere when it is written. A field that is
+// out of bounds is dropped. A board that is not mirrored is only written.
 func (m *Mirror) Post(board string, f Field, max bool) {
 	if CheckField(board, f) != nil {
 		return
@@ -115,7 +115,7 @@ func (m *Mirror) Post(board string, f Field, max bool) {
 	m.change(board, fieldChange{field: f, max: max})
 }
 
-// Remove takes a field off a board, like Post.
+// Remove removes a field from a board, visible as with Post.
 func (m *Mirror) Remove(board, field string) {
 	if CheckKeys(board, field) != nil {
 		return
@@ -139,7 +139,7 @@ func (m *Mirror) change(board string, c fieldChange) {
 	m.poke()
 }
 
-// enqueue adds a change to what is to be written.
+// enqueue adds a change to the pending ones. The lock is held.
 func (m *Mirror) enqueue(id fieldID, c fieldChange) {
 	if old, ok := m.pending[id]; ok {
 		m.pending[id] = c.after(old)
@@ -153,7 +153,7 @@ func (m *Mirror) enqueue(id fieldID, c fieldChange) {
 	m.order = append(m.order, id)
 }
 
-// fieldID tells which changes replace each other.
+// fieldID identifies changes that replace each other.
 type fieldID struct{ board, name string }
 
 // fieldChange is a Post or Remove.
@@ -163,13 +163,13 @@ type fieldChange struct {
 	gone  bool
 }
 
-// after joins two changes of one field into one that has the effect of both.
+// after returns one change with the effect of old and then c, both of one field.
 func (c fieldChange) after(old fieldChange) fieldChange {
 	switch {
 	case c.gone || !c.max:
 		return c
 	case old.gone:
-		c.max = false // what the store has is to be removed, so nothing there may stay
+		c.max = false // the removal is not written yet: the field in the store must not stay
 		return c
 	case old.field.Until.After(c.field.Until):
 		return old
@@ -188,7 +188,7 @@ func (c fieldChange) write(ctx context.Context, s Store, board string, now time.
 	return nil
 }
 
-// applyTo does the change on a copy of a board.
+// applyTo applies the change to a copy of a board.
 func (c fieldChange) applyTo(fields map[string]Field, now time.Time) {
 	name := c.field.Name
 	old, there := fields[name]
@@ -214,8 +214,8 @@ func living(fields map[string]Field, now time.Time) map[string]Field {
 	return next
 }
 
-// Sync writes what is pending and reads the boards, now: for the start, so that
-// the first request knows what other replicas know, and for tests.
+// Sync writes the pending changes and reads the boards now: at the start, so
+// that the first request knows what other replicas know, and in tests.
 func (m *Mirror) Sync(ctx context.Context) error {
 	done := make(chan error, 1)
 	select {
@@ -235,8 +235,8 @@ func (m *Mirror) Sync(ctx context.Context) error {
 	}
 }
 
-// Stop writes what is pending, for a moment, and ends the Mirror's goroutine.
-// Reads and local changes still work afterwards.
+// Stop writes the pending changes, for at most a quarter of a second, and ends the
+// Mirror's goroutine. Reads and local changes still work afterwards.
 func (m *Mirror) Stop() {
 	m.mu.Lock()
 	m.stopped = true
@@ -271,13 +271,13 @@ func (m *Mirror) run(ctx context.Context) {
 			r.done <- err
 		case <-m.wake:
 			if m.flush(ctx) != nil && m.interval <= 0 {
-				timer.Reset(writeTime) // else the next refresh tries again
+				timer.Reset(writeTime) // with an interval, the next refresh tries again
 			}
 		case <-timer.C:
 			err := m.flush(ctx)
 			if m.interval > 0 {
 				_ = m.refresh(ctx)
-				// A little jitter keeps replicas from asking in step.
+				// A little jitter keeps replicas from reading at the same time.
 				timer.Reset(m.interval*9/10 + rand.N(m.interval/5+1))
 			} else if err != nil {
 				timer.Reset(writeTime)
@@ -286,7 +286,7 @@ func (m *Mirror) run(ctx context.Context) {
 	}
 }
 
-// flush writes what is pending, oldest first, up to the first failure.
+// flush writes the pending changes, oldest first, up to the first failure.
 func (m *Mirror) flush(ctx context.Context) error {
 	for {
 		m.mu.Lock()
@@ -299,9 +299,9 @@ func (m *Mirror) flush(ctx context.Context) error {
 		m.order = m.order[1:]
 		delete(m.pending, id)
 		m.mu.Unlock()
-		// While this one is written no refresh runs: it is in the next board read.
+		// No refresh runs during the write, so the next one reads a board with this change.
 		err := bounded(ctx, func(ctx context.Context) error { return c.write(ctx, m.store, id.board, time.Now()) })
-		if err != nil && !errors.Is(err, ErrInvalid) { // which never will be written
+		if err != nil && !errors.Is(err, ErrInvalid) { // an invalid change is dropped
 			m.mu.Lock()
 			if later, ok := m.pending[id]; ok {
 				m.pending[id] = later.after(c)
@@ -340,7 +340,7 @@ func (m *Mirror) refresh(ctx context.Context) (first error) {
 	return first
 }
 
-// merge takes over what the store has, except where a change of our own waits to be written.
+// merge replaces a copy by what the store has, with our pending changes applied.
 func (m *Mirror) merge(name string, b *boardCopy, fields []Field) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -366,7 +366,7 @@ func (m *Mirror) merge(name string, b *boardCopy, fields []Field) {
 	}
 }
 
-// sameField tells whether two fields are the same, as precisely as stores keep them.
+// sameField reports whether two fields are equal, their ends to the microsecond that stores keep.
 func sameField(a, b Field) bool {
 	return a.Name == b.Name && a.Until.UnixMicro() == b.Until.UnixMicro() && bytes.Equal(a.Value, b.Value)
 }

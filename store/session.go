@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Session reads all values of one conversation from a store in one round trip, at the first Get. It belongs to the
-// goroutine of one request.
+// Session reads all values of one conversation from a store in one round trip, at the first Get. It is not safe for
+// concurrent use.
 type Session struct {
 	values Reader
 	list   func() []string // the keys
@@ -20,12 +20,13 @@ type Reader interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
 }
 
-// NewSession returns a Session that has not read yet. list returns all its keys.
+// NewSession returns a Session that has read nothing yet. list returns all its keys.
 func NewSession(values Reader, list func() []string) *Session {
 	return &Session{values: values, list: list}
 }
 
-// Get returns values as of the first Get. It reads keys that are not the session's from the store.
+// Get returns the values of keys as they were at the first Get. If a key is not the session's, it reads all of keys
+// from the store.
 func (s *Session) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	if s.keys == nil {
 		s.keys = s.list()

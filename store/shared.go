@@ -13,10 +13,10 @@ import (
 
 // SharedConfig tunes a Shared.
 type SharedConfig struct {
-	// Timeout bounds every operation; what takes longer is a failure of the server.
+	// Timeout limits every operation; one that takes longer counts as a failure of the server.
 	Timeout time.Duration `yaml:"timeout"`
-	// Probe is how often a server that is away is asked, at most; jittered to
-	// between half of it and all of it.
+	// Probe is the longest time between two pings of a server that is away; each wait is
+	// random, between half of it and all of it.
 	Probe time.Duration `yaml:"probe"`
 }
 
@@ -37,24 +37,23 @@ func (c SharedConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Shared is a store on a server that outlives the loss of the server. It is
-// safe for concurrent use.
+// Shared is a store on a server, the primary, that keeps working while the server is away. It is safe for concurrent
+// use.
 //
-// State is local first: values and logs are written to the local store, and one goroutine copies them to the primary
-// behind; Flush waits until it has. What needs an answer of all processes goes to the
-// primary at once and takes at most the time-out: Get, Push, Charge, Tail. When an operation fails, this and all
-// further ones are done on the local store at once, while the same goroutine asks the primary until it answers; a
-// failure that a first question refutes is not mentioned, otherwise one line is logged when the primary goes and one
-// when it is back.
+// Set and Append write to the local store, and one goroutine, the writer, copies the changes to the primary; Flush waits
+// for it. Get, Push, Charge and Tail need the state of all processes: they ask the primary and take at most the
+// time-out. When an operation fails, it and all later ones use the local store, while the writer pings the primary until
+// it answers. If the first ping succeeds, the failure is not logged; otherwise one line says that the primary is away,
+// and one that it is back.
 //
-// The journal is what the primary has not seen: the keys that are still to be copied, and what was charged, pushed and
-// appended alone. It is bounded, and copied before operations go to the primary again. What is copied late wins over
-// what others wrote to the same key meanwhile. A Charge or Append that failed on its way is not repeated, as it may have
-// been done.
+// The journal holds the changes that the primary has not seen: the keys of values to copy, and what was charged, pushed
+// or appended. It is bounded, and it is copied before operations go to the primary again. A late copy replaces what
+// other processes wrote to the same key meanwhile. A Charge that failed after it was sent is not repeated, nor is the
+// copy of a log entry: the primary may have done it.
 //
-// Boards are on the primary alone: their copy, and what waits for the primary, is the Mirror's. Without the primary
-// their operations are ErrUnavailable; of all others errors are ErrInvalid and ErrClosed only. An operation whose
-// context has ended is done on the local store.
+// Boards are on the primary only; Mirror keeps their local copy and the changes that the primary has not seen. Without
+// the primary, operations on boards return ErrUnavailable. All others return ErrInvalid and ErrClosed only. An operation
+// whose context has ended uses the local store.
 type Shared struct {
 	primary, local Store
 	cfg            SharedConfig
@@ -62,41 +61,39 @@ type Shared struct {
 
 	state     atomic.Int32
 	closed    atomic.Bool
-	pingFirst atomic.Bool  // somebody's own time ended in an operation
-	waiting   atomic.Int32 // changes in the journal
+	pingFirst atomic.Bool  // ping before copying: a caller's context ended during an operation
+	waiting   atomic.Int32 // number of changes in the journal
 
 	mu       sync.Mutex
 	journal  journal
-	progress chan struct{} // closed, and made anew, when the writer copied something or could not
-	failures uint64        // how often it could not
+	progress chan struct{} // closed and replaced after each attempt to copy
+	failures uint64        // number of attempts to copy that failed
 	cause    error         // of the last failure
 
 	watch   watch
 	wake    chan struct{}
-	working context.Context // until stop
+	working context.Context // ends with stop
 	stop    context.CancelFunc
 	done    chan struct{}
 }
 
 var _ Store = (*Shared)(nil)
 
-// The states: of a suspect, the next question decides.
+// The states of the primary. In the state suspect an operation has failed, and the next ping decides.
 const (
 	up int32 = iota
 	suspect
 	away
 )
 
-// NewShared returns a store on primary, falling back to local, and begins to
-// watch primary. It owns both: Close closes them. A nil logger is silent.
+// NewShared returns a store on primary that falls back to local, and starts the goroutine that watches primary. Close
+// closes both stores. A nil logger logs nothing.
 func NewShared(primary, local Store, cfg SharedConfig, log *slog.Logger) *Shared {
-	if def := SharedDefaults(); cfg.Timeout <= 0 || cfg.Probe <= 0 {
-		if cfg.Timeout <= 0 {
-			cfg.Timeout = def.Timeout
-		}
-		if cfg.Probe <= 0 {
-			cfg.Probe = def.Probe
-		}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = SharedDefaults().Timeout
+	}
+	if cfg.Probe <= 0 {
+		cfg.Probe = SharedDefaults().Probe
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -106,16 +103,16 @@ func NewShared(primary, local Store, cfg SharedConfig, log *slog.Logger) *Shared
 		progress: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.working, s.stop = context.WithCancel(context.Background())
-	s.pingFirst.Store(true) // the first question opens a connection before a request needs it
+	s.pingFirst.Store(true) // the ping opens a connection before a request needs one
 	s.poke()
 	go s.run()
 	return s
 }
 
-// Up tells whether operations go to the primary.
+// Up reports whether operations go to the primary.
 func (s *Shared) Up() bool { return s.state.Load() == up }
 
-// poke makes the watcher look.
+// poke wakes the writer.
 func (s *Shared) poke() {
 	select {
 	case s.wake <- struct{}{}:
@@ -123,8 +120,8 @@ func (s *Shared) poke() {
 	}
 }
 
-// tryPrimary does an operation on the primary. It reports false if the local store has
-// to do, and whether the primary may have seen the operation.
+// tryPrimary runs an operation on the primary. ok is false if the caller must use the local store instead, and sent tells
+// whether the primary may have seen the operation. err is nil, ErrInvalid or ErrClosed.
 func (s *Shared) tryPrimary(ctx context.Context, op func(context.Context) error) (ok, sent bool, err error) {
 	switch {
 	case s.closed.Load():
@@ -143,7 +140,7 @@ func (s *Shared) tryPrimary(ctx context.Context, op func(context.Context) error)
 	case errors.Is(err, ErrBusy):
 		return false, false, nil
 	case ctx.Err() != nil:
-		// The caller's time has ended, not ours. That is no proof, so ask.
+		// The caller's context ended before our time-out: that does not prove that the server is away, so ping it.
 		s.pingFirst.Store(true)
 		s.poke()
 	default:
@@ -152,7 +149,7 @@ func (s *Shared) tryPrimary(ctx context.Context, op func(context.Context) error)
 	return false, true, nil
 }
 
-// suspect makes the watcher ask whether the primary works.
+// suspect makes the writer ping the primary after a failure; until it answers, operations use the local store.
 func (s *Shared) suspect(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,22 +180,22 @@ func (s *Shared) record(changes ...change) {
 	}
 }
 
-// WriteBehind schedules the copy of a value that its owner keeps. current returns the value when it is copied, and until then
-// for Get; false means that there is none. It must not do I/O or use the store.
+// WriteBehind schedules the copy of a value that the caller keeps. The copy, and Get until then, take the value from
+// current; false means that there is none. current must not do I/O or use the store.
 func (s *Shared) WriteBehind(key string, current func() (Entry, bool)) {
 	if CheckKeys(key) == nil && !s.closed.Load() {
 		s.record(change{id: changeID{changedValue, key, ""}, current: current})
 	}
 }
 
-// Flush waits until the primary has the values of the keys. It stops when ctx ends or the primary is away.
+// Flush waits until the primary has the values of the keys. It stops when ctx ends, a copy fails or the primary is away.
 func (s *Shared) Flush(ctx context.Context, keys ...string) {
 	s.await(ctx, func() bool {
 		return slices.ContainsFunc(keys, func(k string) bool { return s.journal.byID[changeID{changedValue, k, ""}] != nil })
 	})
 }
 
-// await waits for the writer while something waits in the journal.
+// await waits for the writer as long as waits, called with the lock held, reports true.
 func (s *Shared) await(ctx context.Context, waits func() bool) {
 	if s.waiting.Load() == 0 {
 		return
@@ -219,7 +216,8 @@ func (s *Shared) await(ctx context.Context, waits func() bool) {
 	}
 }
 
-// Get returns the values of keys in order. What is still to be copied is newer than what the primary has.
+// Get returns the values of keys in order. Values that the journal holds are newer than the primary's, so it does not
+// ask for those.
 func (s *Shared) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	own := s.pendingValues(keys)
 	asked := keys
@@ -250,7 +248,7 @@ func (s *Shared) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	return all, nil
 }
 
-// pendingValues returns the keys whose values are still to be copied.
+// pendingValues returns the values of keys that are still to be copied, by key.
 func (s *Shared) pendingValues(keys []string) (own map[string]func() (Entry, bool)) {
 	if s.waiting.Load() == 0 {
 		return nil
@@ -268,7 +266,7 @@ func (s *Shared) pendingValues(keys []string) (own map[string]func() (Entry, boo
 	return own
 }
 
-// Set replaces values. It does not wait for the primary; Flush does.
+// Set replaces values. It does not wait until the primary has them; Flush does.
 func (s *Shared) Set(ctx context.Context, entries ...Entry) error {
 	if err := s.local.Set(context.WithoutCancel(ctx), entries...); err != nil {
 		return err
@@ -282,7 +280,7 @@ func (s *Shared) Set(ctx context.Context, entries ...Entry) error {
 	return nil
 }
 
-// valueChange is the change of a value that the local store has, and that ends then.
+// valueChange returns the change of a value that the local store keeps until ends.
 func (s *Shared) valueChange(key string, ends time.Time, once bool) change {
 	return change{id: changeID{changedValue, key, ""}, once: once, current: func() (Entry, bool) {
 		values, err := s.local.Get(context.Background(), key)
@@ -295,7 +293,7 @@ func (s *Shared) valueChange(key string, ends time.Time, once bool) change {
 	}}
 }
 
-// Delete removes the value and the ring of each key, and waits for the primary.
+// Delete removes the value and the ring of each key. It waits for the primary, at most the time-out.
 func (s *Shared) Delete(ctx context.Context, keys ...string) error {
 	if err := s.local.Delete(context.WithoutCancel(ctx), keys...); err != nil {
 		return err
@@ -312,8 +310,8 @@ func (s *Shared) Delete(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// Charge charges all amounts or none. The local store counts what this process
-// charged; alone, it goes by the charges' shares.
+// Charge charges all amounts or none. The local store counts what this process charges; without the primary, that
+// count and Alone or Share of each charge decide.
 func (s *Shared) Charge(ctx context.Context, charges ...Charge) (done Charged, err error) {
 	if err := CheckCharges(charges...); err != nil {
 		return Charged{}, err
@@ -384,8 +382,8 @@ func (s *Shared) Push(ctx context.Context, key, slot string, value []byte, size 
 	return local, err
 }
 
-// hasOlderChange reports whether an older change of the key is still to be copied: it reaches the primary after what is done
-// there now.
+// hasOlderChange reports whether an older change of the key is still to be copied. It will reach the primary after an
+// operation of now.
 func (s *Shared) hasOlderChange(key string) bool {
 	if s.waiting.Load() == 0 {
 		return false
@@ -420,7 +418,7 @@ func (s *Shared) Board(ctx context.Context, board string) (fields []Field, err e
 	return fields, err
 }
 
-// primaryOnly runs an operation on the primary, and never on the local store.
+// primaryOnly runs an operation on the primary. Without it, the operation is ErrUnavailable.
 func (s *Shared) primaryOnly(ctx context.Context, op func(context.Context) error) error {
 	if ok, _, err := s.tryPrimary(ctx, op); ok {
 		return err
@@ -428,7 +426,7 @@ func (s *Shared) primaryOnly(ctx context.Context, op func(context.Context) error
 	return ErrUnavailable
 }
 
-// Append adds an entry to a log. It does not wait for the primary; Tail does.
+// Append adds an entry to a log. It does not wait until the primary has it; Tail does.
 func (s *Shared) Append(ctx context.Context, log string, entry []byte, size int) error {
 	if err := s.local.Append(context.WithoutCancel(ctx), log, entry, size); err != nil {
 		return err
@@ -437,7 +435,8 @@ func (s *Shared) Append(ctx context.Context, log string, entry []byte, size int)
 	return nil
 }
 
-// Tail returns the newest n entries of a log, oldest first.
+// Tail returns the newest n entries of a log, oldest first. It waits until this process's own entries are copied, at
+// most the time-out.
 func (s *Shared) Tail(ctx context.Context, log string, n int) (out [][]byte, err error) {
 	bound, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	s.await(bound, func() bool { return s.journal.has(appended, log) })
@@ -452,8 +451,7 @@ func (s *Shared) Tail(ctx context.Context, log string, n int) (out [][]byte, err
 	return s.local.Tail(context.WithoutCancel(ctx), log, n)
 }
 
-// Ping reports whether operations work, which they do with or without the
-// primary; whether it is there, Up tells.
+// Ping reports whether operations work, with or without the primary. Up reports whether they go to the primary.
 func (s *Shared) Ping(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -461,7 +459,7 @@ func (s *Shared) Ping(ctx context.Context) error {
 	return s.local.Ping(context.WithoutCancel(ctx))
 }
 
-// Close copies what is still to be copied, for a moment, and closes both stores.
+// Close copies what the journal holds, for at most a quarter of a second, and closes both stores.
 func (s *Shared) Close() error {
 	if s.closed.Swap(true) {
 		return nil

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// Vault keeps values under a secret, and gives them only to callers who know it. They are in
-// the process and, if the vault has a store, there as well, encrypted with a key derived from
-// the secret. Memory in the process is bounded; the least recently used values go first. Safe
-// for concurrent use.
+// Vault keeps values under a secret and returns them only to callers with that secret. They are
+// in the process and, if the vault has a store, there too, encrypted with a key derived from the
+// secret. Memory in the process is bounded; the least recently used values go first. Safe for
+// concurrent use.
 type Vault struct {
-	values  Values // nil: in the process only
+	values  Values // nil: values are in the process only
 	timeout time.Duration
 	local   bool
 	cache   *Cache[vaultName, vaultEntry]
 }
 
-// Values is a store as a vault needs it.
+// Values is the part of Store that a vault needs.
 type Values interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
 	Set(ctx context.Context, entries ...Entry) error
 	Delete(ctx context.Context, keys ...string) error
-	// Flush waits until other processes find values, for no longer than ctx.
+	// Flush waits until other processes can read the values, or until ctx ends.
 	Flush(ctx context.Context, keys ...string)
 }
 
-// vaultName is the hash of a secret and of the key under which it has a value.
+// vaultName is the hash of a secret and a key; it names their value.
 type vaultName [sha256.Size]byte
 
 type vaultEntry struct {
@@ -38,20 +38,19 @@ type vaultEntry struct {
 
 const (
 	vaultPurpose = "rebound vault v1"
-	// vaultOverhead is what a value takes in the process besides its bytes, about.
+	// vaultOverhead is an estimate of the bytes in the process that a value takes besides its own.
 	vaultOverhead = 256
-	// sealOverhead is what a value gets longer by being encrypted.
+	// sealOverhead is an upper limit of the bytes that encryption adds.
 	sealOverhead = 64
 )
 
-// NewVault makes a vault that keeps at most so many bytes in the process and waits for the store no
-// longer than within. values is nil for none; alone says that no other process has to find a value.
-func NewVault(values Values, within time.Duration, limit int, alone bool) *Vault {
-	return &Vault{values: values, timeout: within, local: alone, cache: NewCache[vaultName, vaultEntry](limit)}
+// NewVault returns a vault that keeps at most limit bytes in the process and waits for the store no
+// longer than timeout. values is nil without a store; local means that no other process needs the values.
+func NewVault(values Values, timeout time.Duration, limit int, local bool) *Vault {
+	return &Vault{values: values, timeout: timeout, local: local, cache: NewCache[vaultName, vaultEntry](limit)}
 }
 
-// Holds reports whether a value of so many bytes would be found by whoever looks for it later,
-// in whichever process.
+// Holds reports whether a later Get, in any process, would find a value of size bytes.
 func (v *Vault) Holds(secret string, size int) bool {
 	if v.local {
 		return size+vaultOverhead <= v.cache.max/4
@@ -59,7 +58,7 @@ func (v *Vault) Holds(secret string, size int) bool {
 	return v.values != nil && secret != "" && size+sealOverhead <= MaxValue
 }
 
-// Put keeps values, each for its lifetime, in the place of those before. It waits for the store.
+// Put keeps values, each for its lifetime, in place of earlier ones. It waits for the store.
 func (v *Vault) Put(ctx context.Context, secret string, list ...Entry) {
 	var sealed []Entry
 	var keys []string
@@ -79,12 +78,12 @@ func (v *Vault) Put(ctx context.Context, secret string, list ...Entry) {
 	if len(sealed) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, v.timeout)
 		defer cancel()
-		_ = v.values.Set(ctx, sealed...) // a store that is away has said so itself; the process remembers
+		_ = v.values.Set(ctx, sealed...) // the store logs its own failures, and this process has the values
 		v.values.Flush(ctx, keys...)
 	}
 }
 
-// Get returns the values of keys in order; nil where there is none.
+// Get returns the values of keys in order; nil for a missing one.
 func (v *Vault) Get(ctx context.Context, secret string, keys ...string) [][]byte {
 	out := make([][]byte, len(keys))
 	var names []vaultName
@@ -118,14 +117,14 @@ func (v *Vault) Get(ctx context.Context, secret string, keys ...string) [][]byte
 		if len(box) == 0 {
 			continue
 		}
-		if plain, err := aead.Open([]byte{}, nil, box, names[i][:]); err == nil { // else it is not ours
+		if plain, err := aead.Open([]byte{}, nil, box, names[i][:]); err == nil { // otherwise it was not sealed for this name
 			out[at[i]] = plain
 		}
 	}
 	return out
 }
 
-// Delete forgets values.
+// Delete removes values.
 func (v *Vault) Delete(ctx context.Context, secret string, keys ...string) {
 	names := make([]string, len(keys))
 	for i, key := range keys {
@@ -136,11 +135,11 @@ func (v *Vault) Delete(ctx context.Context, secret string, keys ...string) {
 	if len(names) > 0 && v.inStore(secret) {
 		ctx, cancel := context.WithTimeout(ctx, v.timeout)
 		defer cancel()
-		_ = v.values.Delete(ctx, names...) // else it ends with its lifetime
+		_ = v.values.Delete(ctx, names...) // on an error the values stay in the store until they expire
 	}
 }
 
-// inStore reports whether the values of a secret are in the store: what no secret protects is not.
+// inStore reports whether the values of a secret are in the store: without a secret they are not.
 func (v *Vault) inStore(secret string) bool { return v.values != nil && secret != "" }
 
 func vaultNameOf(secret, key string) (name vaultName) {

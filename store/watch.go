@@ -10,34 +10,36 @@ import (
 )
 
 const (
-	// A primary that answers questions but fails operations is taken for away
-	// after this many failures within window.
+	// A primary that answers pings but fails operations counts as away after
+	// maxFailures within failureWindow.
 	maxFailures   = 5
 	failureWindow = 10 * time.Second
-	// A primary that goes soon after it was back is left alone for ever longer,
-	// so that one which comes and goes neither costs time nor fills the log.
+	// If the primary is lost again within flapWindow, the wait before the next
+	// ping doubles, from minHold to maxHold: a flapping server must neither
+	// delay requests nor fill the log.
 	flapWindow = 30 * time.Second
 	minHold    = time.Second
 	maxHold    = 30 * time.Second
-	// A question that finds the store busy is repeated soon, a few times.
+	// A ping that finds the store busy is repeated after busyPause, at most
+	// busyTries times.
 	busyPause = 20 * time.Millisecond
 	busyTries = 5
-	// maxCopied is how many changes are copied before operations go to the
-	// primary again even if more are waiting.
+	// maxCopied is the number of copied changes after which operations go to the
+	// primary again even if the journal holds more.
 	maxCopied = 2 * maxChanges
 )
 
-// watch is what the watcher remembers; only its goroutine touches it.
+// watch is the state of run; only its goroutine uses it.
 type watch struct {
-	lostAt, backAt time.Time // when the primary was last lost and regained
+	lostAt, backAt time.Time // when the primary last went away and came back
 	hold           time.Duration
-	until          time.Time // no questions before
+	until          time.Time // no ping before
 	failures       int
 	firstFailure   time.Time
 	busy           int
 }
 
-// run watches the primary, and copies the journal to it, until stop.
+// run watches the primary and copies the journal to it, until stop.
 func (s *Shared) run() {
 	defer close(s.done)
 	timer := time.NewTimer(time.Hour)
@@ -47,7 +49,7 @@ func (s *Shared) run() {
 		case <-s.working.Done():
 			if state := s.state.Load(); state != away {
 				ctx, cancel := context.WithTimeout(context.Background(), lastFlush)
-				_, _ = s.copyJournal(ctx, state) // what a server does not take in this time is lost
+				_, _ = s.copyJournal(ctx, state) // what is not copied in this time is lost
 				cancel()
 			}
 			return
@@ -62,7 +64,7 @@ func (s *Shared) run() {
 	}
 }
 
-// step does what the state calls for and says when to step again; zero is when woken.
+// step does what the state needs and returns the time until the next step; zero means that only wake starts it.
 func (s *Shared) step() time.Duration {
 	w := &s.watch
 	state := s.state.Load()
@@ -95,7 +97,7 @@ func (s *Shared) step() time.Duration {
 		}
 		w.busy = 0
 		if _, err := s.copyJournal(s.working, state); err != nil {
-			return busyPause // the next question decides, and counts it
+			return busyPause // the next step pings again and counts this failure
 		}
 		return 0
 	}
@@ -120,14 +122,14 @@ func (s *Shared) step() time.Duration {
 	return 0
 }
 
-// pingPrimary asks the primary whether it works.
+// pingPrimary pings the primary within the time-out.
 func (s *Shared) pingPrimary() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
 	defer cancel()
 	return s.primary.Ping(ctx)
 }
 
-// failsTooOften counts a failure and tells whether they are too many.
+// failsTooOften counts a failure and reports whether there were maxFailures in the window.
 func (s *Shared) failsTooOften() bool {
 	w, now := &s.watch, time.Now()
 	if w.failures == 0 || now.Sub(w.firstFailure) > failureWindow {
@@ -143,7 +145,7 @@ func (s *Shared) lastCause() error {
 	return s.cause
 }
 
-// goAway goes on without the primary.
+// goAway marks the primary as away, logs why, and returns the time to the next ping.
 func (s *Shared) goAway(err error) time.Duration {
 	w, now := &s.watch, time.Now()
 	if !w.backAt.IsZero() && now.Sub(w.backAt) < flapWindow {
@@ -161,13 +163,13 @@ func (s *Shared) goAway(err error) time.Duration {
 	return s.probeDelay()
 }
 
-// probeDelay is the time to the next question.
+// probeDelay returns the time to the next ping.
 func (s *Shared) probeDelay() time.Duration {
 	return s.cfg.Probe/2 + rand.N(s.cfg.Probe/2+1)
 }
 
-// copyJournal copies the journal to the primary and then sends operations there, unless the state has changed meanwhile: only
-// an operation that fails does that.
+// copyJournal copies the journal to the primary and returns the number of changes. Then it sets the state up, unless a
+// failed operation has changed the state meanwhile.
 func (s *Shared) copyJournal(ctx context.Context, state int32) (n int, err error) {
 	for {
 		s.mu.Lock()
@@ -176,7 +178,7 @@ func (s *Shared) copyJournal(ctx context.Context, state int32) (n int, err error
 			if len(batch) > 0 {
 				s.poke()
 			}
-			// Under the lock: nobody notes a change now that no one then copies.
+			// Under the lock: otherwise a change that is recorded now could find nobody to copy it.
 			s.state.CompareAndSwap(state, up)
 			s.mu.Unlock()
 			return n, nil
@@ -187,10 +189,10 @@ func (s *Shared) copyJournal(ctx context.Context, state int32) (n int, err error
 		cancel()
 		batch = batch[:made]
 		if errors.Is(err, ErrInvalid) {
-			err = nil // it never will be copied
+			err = nil // trying again would not help: drop it
 		}
 		s.mu.Lock()
-		if err == nil || batch[0].id.kind == appended && !errors.Is(err, ErrBusy) { // it may have been done: not twice
+		if err == nil || batch[0].id.kind == appended && !errors.Is(err, ErrBusy) { // the entry may be in the log: not twice
 			for _, c := range batch {
 				s.journal.done(c)
 			}

@@ -51,8 +51,8 @@ func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Char
 	return done, nil
 }
 
-// others is what other holders have of a charge's meter, and how many holders
-// there are with this one. Those whose time has passed go.
+// others returns what other holders have of a charge's meter, and the number of
+// holders with this one. It removes expired holders.
 func (it *item) others(c store.Charge, now time.Time) (sum int64, holders int) {
 	holders = 1
 	for h, l := range it.held {

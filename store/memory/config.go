@@ -9,11 +9,11 @@ import (
 
 // Config bounds the store.
 type Config struct {
-	MaxItems int   `yaml:"max_items"` // values, counters, rings, boards and logs together
+	MaxItems int   `yaml:"max_items"` // values, accounts, rings, boards and logs together
 	MaxBytes int64 `yaml:"max_bytes"` // names, values and an estimate of the bookkeeping
 }
 
-// minBytes leaves room for a full board and some values of the largest size.
+// minBytes is room for a full board and some values of the largest size.
 const minBytes = store.MaxFields*store.MaxField + 16*store.MaxValue
 
 // Defaults returns the configuration that applies when none is given.

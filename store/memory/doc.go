@@ -1,11 +1,11 @@
 // Package memory is the store of one process: bounded, expiring, without
-// goroutines. It is the whole store of a gateway without a server and the
-// fallback of one with a server.
+// goroutines. It is the whole store of a gateway without a server, and the local
+// store of one with a server.
 //
-// Everything is bounded: the number of items, their size together, and each
-// item by the bounds of package store. What is expired is never returned; it is
-// removed when it is met and, a few items per write, soonest end first. When
-// a bound is reached, the least recently used items go.
+// Everything is bounded: the number of items, their total size, and each item by
+// the bounds of package store. Expired items are never returned; a read removes
+// the one it finds, and each write removes a few, the earliest first. Beyond a
+// bound, the least recently used items are removed.
 //
 // The package is not responsible for surviving a restart or for sharing.
 package memory

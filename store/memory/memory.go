@@ -9,7 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Store keeps everything in the process. It is safe for concurrent use.
+// Store is a store.Store in the process. It is safe for concurrent use.
 type Store struct {
 	mu     sync.Mutex
 	table  table
@@ -18,7 +18,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// New returns an empty store. Bounds of zero or less are the defaults.
+// New returns an empty store. Bounds of zero or less mean the defaults.
 func New(cfg Config) *Store {
 	if cfg.MaxItems <= 0 {
 		cfg.MaxItems = Defaults().MaxItems
@@ -29,7 +29,7 @@ func New(cfg Config) *Store {
 	return &Store{table: newTable(cfg)}
 }
 
-// lock takes the lock, unless the operation must not happen.
+// lock takes the lock and returns the time, or an error without the lock if ctx has ended or the store is closed.
 func (s *Store) lock(ctx context.Context) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, err
@@ -83,7 +83,7 @@ func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
 	return nil
 }
 
-// Flush has nothing to wait for.
+// Flush returns at once: no other process reads this store.
 func (s *Store) Flush(context.Context, ...string) {}
 
 // Delete removes the value and the ring of each key.
@@ -176,7 +176,7 @@ func (s *Store) Post(ctx context.Context, board string, f store.Field, max bool)
 	return nil
 }
 
-// putFields accounts for a board that changed.
+// putFields updates the size and the end of a changed board.
 func (s *Store) putFields(it *item, now time.Time) {
 	end, size := now, 0
 	for name, f := range it.fields {
@@ -188,7 +188,7 @@ func (s *Store) putFields(it *item, now time.Time) {
 	s.table.put(it, size, end, now)
 }
 
-// Remove takes a field off a board.
+// Remove removes a field from a board.
 func (s *Store) Remove(ctx context.Context, board, field string) error {
 	if err := store.CheckKeys(board, field); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (s *Store) Remove(ctx context.Context, board, field string) error {
 	return nil
 }
 
-// Board returns the living fields of a board.
+// Board returns the fields of a board that have not ended.
 func (s *Store) Board(ctx context.Context, board string) ([]store.Field, error) {
 	if err := store.CheckKeys(board); err != nil {
 		return nil, err
@@ -244,7 +244,7 @@ func (s *Store) Append(ctx context.Context, name string, b []byte, size int) err
 	used := it.size + len(b) + overhead/2
 	for len(it.log) > size || (len(it.log) > 1 && int64(used) > s.table.maxItemBytes()) {
 		used -= len(it.log[0]) + overhead/2
-		it.log[0] = nil // append moves the rest to a new array now and then
+		it.log[0] = nil // frees the entry: the array stays until append needs a larger one
 		it.log = it.log[1:]
 	}
 	s.table.put(it, used, now.Add(store.LogTTL), now)
@@ -284,7 +284,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return err
 }
 
-// Close forgets everything.
+// Close drops everything.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,6 +292,6 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// clone copies what is stored, so that a small value does not hold on to the
-// large buffer it was cut from. It never returns nil.
+// clone copies a value, so that a small one does not keep the large buffer that
+// it was cut from in memory. It never returns nil.
 func clone(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }

@@ -7,7 +7,7 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// kind keeps the names of values, accounts, rings, boards and logs apart.
+// kind separates the names of values, accounts, rings, boards and logs.
 type kind uint8
 
 const (
@@ -31,19 +31,19 @@ type entry struct {
 
 func (e entry) size() int { return len(e.name) + len(e.value) + overhead/2 }
 
-// holderKey is a holder's part of a meter.
+// holderKey names a holder of a meter.
 type holderKey struct{ meter, holder string }
 
-// heldAmount is how much that is, and until when.
+// heldAmount is what a holder has of a meter, and until when.
 type heldAmount struct {
 	amount int64
 	until  time.Time
 }
 
-// item is whatever is kept under one name.
+// item is what the table keeps under one name.
 type item struct {
 	id      id
-	size    int // of the content in bytes, as put was told
+	size    int // of the content in bytes, the argument of put
 	expires time.Time
 
 	value  []byte
@@ -53,19 +53,19 @@ type item struct {
 	fields map[string]store.Field
 	log    [][]byte
 
-	index        int   // in the heap
-	newer, older *item // by use
+	index        int   // in the heap; -1 if it is not in the table
+	newer, older *item // neighbours in the order of use
 }
 
 const (
-	// overhead is about what the bookkeeping of an item costs in bytes.
+	// overhead is an estimate of the bytes that an item takes besides its content.
 	overhead = 256
-	// sweep is how many expired items one write removes at most. More than one,
-	// so that writing outruns expiring.
+	// sweep is the most expired items that one write removes: more than one, so
+	// that they cannot pile up.
 	sweep = 8
 )
 
-// table is a bounded map, ordered by use and by end of life.
+// table is a bounded map, ordered by last use and by expiry.
 type table struct {
 	cfg            Config
 	items          map[id]*item
@@ -76,11 +76,11 @@ type table struct {
 
 func newTable(cfg Config) table { return table{cfg: cfg, items: map[id]*item{}} }
 
-// maxItemBytes is how large a single ring or log may grow, in bytes: it must not push
-// everything else out.
+// maxItemBytes is the largest size of a ring or log in bytes: one must not push
+// out everything else.
 func (t *table) maxItemBytes() int64 { return t.cfg.MaxBytes / 4 }
 
-// find returns the living item, marked as used, or nil.
+// find returns an item that has not expired and marks it as used, or returns nil.
 func (t *table) find(k id, now time.Time) *item {
 	it := t.items[k]
 	if it == nil {
@@ -95,7 +95,7 @@ func (t *table) find(k id, now time.Time) *item {
 	return it
 }
 
-// findOrNew returns the living item or a new one, which put adds.
+// findOrNew returns what find finds, or else a new item, which put adds.
 func (t *table) findOrNew(k id, now time.Time) *item {
 	if it := t.find(k, now); it != nil {
 		return it
@@ -103,7 +103,8 @@ func (t *table) findOrNew(k id, now time.Time) *item {
 	return &item{id: k, index: -1}
 }
 
-// put adds an item or accounts for its change, then makes room.
+// put adds an item or updates its size and expiry; then it removes expired and, beyond the bounds, the least recently
+// used items.
 func (t *table) put(it *item, size int, end, now time.Time) {
 	if it.index < 0 {
 		t.items[it.id] = it
@@ -129,7 +130,7 @@ func (t *table) put(it *item, size int, end, now time.Time) {
 	}
 }
 
-// drop forgets an item; nil is nothing.
+// drop removes an item; nil does nothing.
 func (t *table) drop(it *item) {
 	if it == nil {
 		return
@@ -164,7 +165,7 @@ func (t *table) unlink(it *item) {
 	it.newer, it.older = nil, nil
 }
 
-// expiryHeap is a heap of items, the one that ends first on top.
+// expiryHeap is a heap of items, the one that expires first on top.
 type expiryHeap []*item
 
 func (e expiryHeap) Len() int           { return len(e) }
@@ -174,14 +175,14 @@ func (e expiryHeap) Swap(i, j int) {
 	e[i].index, e[j].index = i, j
 }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (e *expiryHeap) Push(x any) {
 	it := x.(*item)
 	it.index = len(*e)
 	*e = append(*e, it)
 }
 
-// Pop is heap.Interface's.
+// Pop implements heap.Interface.
 func (e *expiryHeap) Pop() any {
 	old := *e
 	it := old[len(old)-1]

@@ -18,7 +18,7 @@ func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Char
 	keys := make([]string, len(charges))
 	args := append(make([]any, 0, 3+7*len(charges)), micros(now), store.MaxHolders, store.MaxTTL.Microseconds())
 	for i, c := range charges {
-		keys[i] = s.prefix + "a:{accounts}" + c.Account // in a Cluster, all on one server: they are charged together
+		keys[i] = s.prefix + "a:{accounts}" + c.Account // in a Cluster all accounts are on one node, to be charged together
 		field, calendar := "m:"+c.Meter, "0"
 		if c.Holder != "" {
 			field = fmt.Sprintf("h:%d:%s:", len(c.Meter), c.Meter)
@@ -35,7 +35,7 @@ func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Char
 	return parseCharged(charges, byteStrings(out), now)
 }
 
-// parseCharged reads what the script answered.
+// parseCharged turns the reply of chargeScript into a Charged.
 func parseCharged(charges []store.Charge, answer [][]byte, now time.Time) (store.Charged, error) {
 	n := make([]int64, len(answer))
 	for i, text := range answer {

@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// dialTimeout bounds a new connection, TLS included. It may be longer than an
-	// operation: go-redis dials aside, and a connection that comes too late for
-	// the operation that asked for it serves the next.
+	// dialTimeout limits opening a connection, TLS included. It may be longer than
+	// the time-out of an operation: go-redis dials in the background, and a
+	// connection that is too late for one operation serves the next.
 	dialTimeout = time.Second
-	// One retry, nearly at once: it is for a pooled connection that the server
-	// has closed meanwhile.
+	// One retry, nearly at once, for a pooled connection that the server has
+	// closed.
 	retries    = 1
 	retryPause = time.Millisecond
-	// redirects are a Cluster's; they include its retries.
+	// redirects limits the redirects of a Cluster, which include its retries.
 	redirects = 3
 )
 
-// silenceOnce silences go-redis, which writes a line to standard error for every
-// failed dial: a storm while a server is away. The logger is the library's only
-// one and global to the process; everything it says is in the errors too.
+// silenceOnce replaces the logger of go-redis, which is global to the process and
+// writes a line to standard error for every failed dial. The returned errors say
+// the same.
 var silenceOnce sync.Once
 
 type noLogger struct{}
@@ -65,10 +65,10 @@ func connect(cfg Config) (goredis.UniversalClient, error) {
 	} else if err := addFiles(conf, cfg); err != nil {
 		return nil, err
 	}
-	poolWait := cfg.Timeout / 3 // waited twice, it still ends before the operation's time
+	poolWait := cfg.Timeout / 3 // two waits still end before the operation's time-out
 
-	// Protocol 2 and no identity: nothing that an older server, a fork or a
-	// proxy would refuse, and no push messages.
+	// Protocol 2 without CLIENT SETINFO: older servers, forks and proxies accept
+	// it, and it has no push messages.
 	off := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	switch {
 	case cfg.MasterName != "":
@@ -91,8 +91,8 @@ func connect(cfg Config) (goredis.UniversalClient, error) {
 			Addrs: addrs, Username: o.Username, Password: o.Password,
 			Dialer: dialer(conf), DialTimeout: dialTimeout, DialerRetries: 1,
 			Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: off,
-			// Routing policies ask COMMAND with five seconds of their own; all our
-			// commands name their key first.
+			// Routing policies send COMMAND with a time-out of five seconds, and our
+			// commands do not need them: each has its key first.
 			DisableRoutingPolicies: true, MaxRedirects: redirects,
 			MaxRetries: -1, MinRetryBackoff: retryPause, MaxRetryBackoff: retryPause,
 			ReadTimeout: cfg.Timeout, WriteTimeout: cfg.Timeout, ContextTimeoutEnabled: true,
@@ -108,7 +108,7 @@ func connect(cfg Config) (goredis.UniversalClient, error) {
 	return goredis.NewClient(o), nil
 }
 
-// addFiles reads the certificates.
+// addFiles adds the certificates of the configured files to conf.
 func addFiles(conf *tls.Config, cfg Config) error {
 	if cfg.CAFile != "" {
 		pem, err := os.ReadFile(cfg.CAFile)
@@ -132,8 +132,8 @@ func addFiles(conf *tls.Config, cfg Config) error {
 	return nil
 }
 
-// dialer connects, with TLS if there is a configuration for it. Unlike
-// go-redis's own it gives up with the context also while shaking hands.
+// dialer returns a dial function, with TLS if conf is not nil. Unlike that of
+// go-redis, it also stops when the context ends during the TLS handshake.
 func dialer(conf *tls.Config) func(context.Context, string, string) (net.Conn, error) {
 	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3,
@@ -159,8 +159,8 @@ func dialer(conf *tls.Config) func(context.Context, string, string) (net.Conn, e
 	}
 }
 
-// abruptConn closes without a farewell: tls.Conn waits up to five seconds to
-// write one to a server that no longer reads.
+// abruptConn closes without close_notify: tls.Conn waits up to five seconds to
+// send it to a server that no longer reads.
 type abruptConn struct {
 	*tls.Conn
 	raw net.Conn

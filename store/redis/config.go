@@ -12,18 +12,18 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// Config says where the server is and how it is spoken to.
+// Config says where the server is and how to connect to it.
 type Config struct {
-	// URL is one server: redis://user:password@host:6379/0, rediss:// for TLS,
-	// unix:///path. With Cluster it is a first node of the cluster. URLEnv names
-	// the environment variable that has it.
+	// URL names one server: redis://user:password@host:6379/0, rediss:// for TLS,
+	// unix:///path. With Cluster it is any node of the cluster. URLEnv names the
+	// environment variable that holds the URL.
 	URL    string `yaml:"url"`
 	URLEnv string `yaml:"url_env"`
-	// Addresses are host:port of Sentinels (with MasterName) or of nodes (with Cluster).
+	// Addresses are the host:port of Sentinels (with MasterName) or of nodes (with Cluster).
 	Addresses  []string `yaml:"addresses"`
 	MasterName string   `yaml:"master_name"`
 	Cluster    bool     `yaml:"cluster"`
-	Database   int      `yaml:"database"` // with Addresses of Sentinels; a URL names its own
+	Database   int      `yaml:"database"` // with Addresses of Sentinels; a URL has its own
 
 	// Username and Password override those of the URL. The loader reads the
 	// password from the variable or file.
@@ -31,23 +31,23 @@ type Config struct {
 	Password     string `yaml:"-"`
 	PasswordEnv  string `yaml:"password_env"`
 	PasswordFile string `yaml:"password_file"`
-	// The Sentinels' own credential, where they have one.
+	// The Sentinels' own credential, if they need one.
 	SentinelUsername     string `yaml:"sentinel_username"`
 	SentinelPassword     string `yaml:"-"`
 	SentinelPasswordEnv  string `yaml:"sentinel_password_env"`
 	SentinelPasswordFile string `yaml:"sentinel_password_file"`
 
-	// TLS with Addresses; a URL says so itself.
+	// TLS is for Addresses; a URL says rediss://.
 	TLS        bool   `yaml:"tls"`
 	CAFile     string `yaml:"ca_file"`     // PEM, in addition to the system's
 	ClientCert string `yaml:"client_cert"` // PEM files
 	ClientKey  string `yaml:"client_key"`
-	ServerName string `yaml:"server_name"` // in certificates, where it is not the dialled host
+	ServerName string `yaml:"server_name"` // in the server's certificate, if it is not the dialled host
 
-	// Prefix begins every key, so that gateways can share a server.
+	// Prefix starts every key, so that gateways can share a server.
 	Prefix string `yaml:"prefix"`
-	// Timeout bounds every operation; where one part of the recovery has several
-	// in a request, it bounds them together.
+	// Timeout limits every operation, and all operations together that one part of
+	// the recovery needs for a request.
 	Timeout time.Duration `yaml:"timeout"`
 	// PoolSize is the number of connections per server.
 	PoolSize int `yaml:"pool_size"`
@@ -58,7 +58,7 @@ func Defaults() Config {
 	return Config{Prefix: "rebound:", Timeout: 50 * time.Millisecond, PoolSize: 32}
 }
 
-// Enabled tells whether a server is configured.
+// Enabled reports whether a server is configured.
 func (c Config) Enabled() bool { return c.URL != "" || c.URLEnv != "" || len(c.Addresses) > 0 }
 
 // String names the server without any credential.
@@ -66,7 +66,7 @@ func (c Config) String() string {
 	switch {
 	case c.URL != "":
 		if _, err := parseURL(c.URL); err != nil {
-			return "(an unusable URL)" // whose path may be a part of the password
+			return "(an unusable URL)" // its path may be part of the password
 		}
 		u, _ := url.Parse(c.URL)
 		return u.Scheme + "://" + u.Host + u.Path
@@ -76,7 +76,7 @@ func (c Config) String() string {
 	return strings.Join(c.Addresses, ", ")
 }
 
-// GoString is String: no rendering shows a credential.
+// GoString is String, so that %#v shows no credential either.
 func (c Config) GoString() string { return c.String() }
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
@@ -128,7 +128,7 @@ func (c Config) Validate() error {
 
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }
 
-// parseURL reads a URL. Its errors never contain the URL, which may have a password.
+// parseURL parses a URL. Its errors never contain the URL, which may have a password.
 func parseURL(text string) (*goredis.Options, error) {
 	u, err := url.Parse(text)
 	if err != nil || strings.Contains(text, "#") {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Server is what a server says of itself. What it does not tell is zero.
+// Server is what a server reports of itself. What it does not report is zero.
 type Server struct {
 	Version string    // such as "redis 7.2.4" or "valkey 8.0.1"
 	Policy  string    // maxmemory-policy
@@ -14,8 +14,8 @@ type Server struct {
 	Time    time.Time // its clock
 }
 
-// Server asks the server, or one of several, about itself, for operators. An error is what
-// Ping returns; what an access list forbids is only missing.
+// Server asks the server, or one of several, about itself, for operators. What an access list
+// forbids is missing; errors are those of Ping.
 func (s *Store) Server(ctx context.Context) (Server, error) {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
@@ -26,7 +26,7 @@ func (s *Store) Server(ctx context.Context) (Server, error) {
 	}
 	text, infoErr := s.client.Info(ctx).Result()
 	if infoErr != nil && err == nil {
-		return out, nil // forbidden
+		return out, nil // an access list forbids INFO
 	}
 	for line := range strings.Lines(text) {
 		switch name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); name {

@@ -2,11 +2,10 @@
 // server, Sentinel or Cluster, over TCP, TLS or a Unix socket. It is the only
 // package that knows go-redis.
 //
-// Every operation is one round trip, on keys of one slot or, where it names
-// several, as a pipeline per node; what must be atomic is a script. Every
-// operation ends within the configured time-out, including waiting for a
-// connection; a new connection may take longer and is then there for the next
-// operation.
+// Every operation is one round trip: on keys of one slot, or as one pipeline per
+// node. What must be atomic is a script. Every operation ends within the
+// configured time-out, including the wait for a connection; a connection that
+// takes longer to open serves the next operation.
 //
 // Keys, all with the prefix (default "rebound:"):
 //
@@ -20,13 +19,13 @@
 //	ping     string  what Ping writes
 //
 // All keys expire. A user needs, on keys with the prefix: GETRANGE, SET,
-// UNLINK, HDEL, EVAL, EVALSHA and, from scripts, HGET, PTTL, PEXPIRE,
+// UNLINK, HDEL, EVAL, EVALSHA and, in scripts, HGET, PTTL, PEXPIRE,
 // LLEN, LRANGE, LSET, RPUSH, LTRIM, HLEN, HGETALL, HSET, DEL; in a Cluster also
 // CLUSTER SLOTS and PING.
 //
-// What others wrote under these keys is not trusted: it is bounded on the
-// server before it is sent, skipped when malformed, and a key of a wrong type
-// is removed when it is written.
+// What others wrote under these keys is not trusted: the server limits its size
+// before it sends it, malformed data is skipped, and a write removes a key of
+// another type first.
 //
-// The package is not responsible for going on without the server (store.Shared).
+// The package is not responsible for working without the server (store.Shared).
 package redis

@@ -15,7 +15,7 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Store keeps everything on a server. It is safe for concurrent use.
+// Store is a store.Store on a server. It is safe for concurrent use.
 type Store struct {
 	client  goredis.UniversalClient
 	prefix  string
@@ -26,16 +26,16 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 const (
-	// valueMark begins every value: GETRANGE answers the same for an empty value and
-	// for none, and what lacks it is another's.
+	// valueMark starts every value: it tells an empty value from a missing one, for
+	// which GETRANGE returns the same, and from what others wrote.
 	valueMark = "="
-	// grace keeps ended fields a little, so that a replica with a fast clock
-	// does not remove what others still honour.
+	// grace is how long ended fields stay, so that a replica with a fast clock
+	// does not remove fields that have not ended for others.
 	grace = time.Minute
 )
 
-// Open prepares a store; zero tunables are the defaults. It does not connect: a
-// server that is away is an ErrUnavailable of the operations, not of Open.
+// Open returns a store; zero tunables mean the defaults. It does not connect: if
+// the server is away, operations return ErrUnavailable, and Open no error.
 func Open(cfg Config) (*Store, error) {
 	def := Defaults()
 	if cfg.Prefix == "" {
@@ -60,7 +60,7 @@ func Open(cfg Config) (*Store, error) {
 	return &Store{client: client, prefix: cfg.Prefix, timeout: cfg.Timeout}, nil
 }
 
-// withTimeout is the operation's own time, within the caller's.
+// withTimeout limits an operation to the store's time-out.
 func (s *Store) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= s.timeout {
 		return ctx, func() {}
@@ -68,7 +68,7 @@ func (s *Store) withTimeout(ctx context.Context) (context.Context, context.Cance
 	return context.WithTimeout(ctx, s.timeout)
 }
 
-// wrap says what an error of go-redis or of the server means.
+// wrap turns an error of go-redis or of the server into one of package store.
 func (s *Store) wrap(err error) error {
 	switch {
 	case err == nil:
@@ -81,13 +81,13 @@ func (s *Store) wrap(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// isWrongType tells whether a key has a type that is not ours.
-// Servers before version 7 wrap the message of a script's error.
+// isWrongType reports whether an error says that a key has another type than ours.
+// It searches the text, as servers before version 7 wrap the error of a script.
 func isWrongType(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "WRONGTYPE")
 }
 
-// runRead runs a script that changes nothing. A key of a wrong type has nothing.
+// runRead runs a script that only reads. A key of another type counts as missing.
 func (s *Store) runRead(ctx context.Context, script *goredis.Script, key string, args ...any) ([][]byte, error) {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
@@ -98,7 +98,7 @@ func (s *Store) runRead(ctx context.Context, script *goredis.Script, key string,
 	return byteStrings(out), s.wrap(err)
 }
 
-// runWrite runs a script that writes its keys. What has a wrong type there is removed first.
+// runWrite runs a script that writes its keys. If one has another type, it removes all of them and runs the script again.
 func (s *Store) runWrite(ctx context.Context, script *goredis.Script, keys []string, args ...any) (any, error) {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
@@ -111,7 +111,7 @@ func (s *Store) runWrite(ctx context.Context, script *goredis.Script, keys []str
 	return out, s.wrap(err)
 }
 
-// byteStrings reads a script's list of strings; other elements are skipped.
+// byteStrings returns the strings of a script's reply and skips other elements.
 func byteStrings(v any) [][]byte {
 	list, _ := v.([]any)
 	out := make([][]byte, 0, len(list))
@@ -134,8 +134,7 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	out := make([][]byte, len(keys))
-	// One byte more than the largest value shows that a value is too large,
-	// without having to read it.
+	// One byte more than the largest value is enough to see that a value is too large.
 	const last = int64(len(valueMark) + store.MaxValue)
 	if len(keys) == 1 {
 		got, err := s.client.GetRange(ctx, s.prefix+"v:"+keys[0], 0, last).Result()
@@ -165,7 +164,7 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	return out, nil
 }
 
-// parseValue returns the value, or nil for none, another's and one that is too large.
+// parseValue returns the value, or nil for a missing, foreign or too large one.
 func parseValue(got string) []byte {
 	v, ok := strings.CutPrefix(got, valueMark)
 	if !ok || len(v) > store.MaxValue {
@@ -199,10 +198,10 @@ func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
 	return s.wrap(err)
 }
 
-// Flush has nothing to wait for.
+// Flush returns at once: values are on the server when Set returns.
 func (s *Store) Flush(context.Context, ...string) {}
 
-// wholeMillis rounds up: the server knows no shorter lifetime than one.
+// wholeMillis rounds up to milliseconds, the unit of lifetimes on the server.
 func wholeMillis(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
@@ -254,7 +253,7 @@ func (s *Store) Push(ctx context.Context, key, slot string, value []byte, size i
 	return ring, nil
 }
 
-// parseSlot cuts "LEN:SLOT" off an element of a ring.
+// parseSlot returns the value of an element of a ring, "LEN:SLOT" and the value.
 func parseSlot(e []byte) ([]byte, bool) {
 	at := slices.Index(e[:min(len(e), 8)], ':')
 	if at < 0 {
@@ -284,10 +283,10 @@ func (s *Store) Post(ctx context.Context, board string, f store.Field, max bool)
 	return err
 }
 
-// micros never is negative: the scripts read digits only.
+// micros is never negative, as the scripts accept only digits.
 func micros(t time.Time) int64 { return max(t.UnixMicro(), 0) }
 
-// Remove takes a field off a board.
+// Remove removes a field from a board.
 func (s *Store) Remove(ctx context.Context, board, field string) error {
 	if err := store.CheckKeys(board, field); err != nil {
 		return err
@@ -301,7 +300,7 @@ func (s *Store) Remove(ctx context.Context, board, field string) error {
 	return s.wrap(err)
 }
 
-// Board returns the living fields of a board.
+// Board returns the fields of a board that have not ended.
 func (s *Store) Board(ctx context.Context, board string) ([]store.Field, error) {
 	if err := store.CheckKeys(board); err != nil {
 		return nil, err
@@ -321,7 +320,7 @@ func (s *Store) Board(ctx context.Context, board string) ([]store.Field, error) 
 	return fields, nil
 }
 
-// parseField reads "UNTIL:" and a value.
+// parseField parses "UNTIL:" and a value.
 func parseField(name, v []byte, now time.Time) (store.Field, bool) {
 	at := slices.Index(v[:min(len(v), 24)], ':')
 	if at < 0 {
@@ -360,9 +359,9 @@ func (s *Store) Tail(ctx context.Context, log string, n int) ([][]byte, error) {
 	return entries, nil
 }
 
-// Ping reports whether the server takes a write: a replica, a full disk and a
-// full memory answer PING as if nothing were wrong. In a Cluster every master
-// must answer.
+// Ping reports whether the server accepts a write: a replica, and a server out
+// of disk or memory, would answer PING all the same. In a Cluster every master
+// must answer PING too.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()

@@ -2,17 +2,17 @@ package redis
 
 import goredis "github.com/redis/go-redis/v9"
 
-// Every script touches the keys that it is given only, and they are in one slot,
-// so it runs in a Cluster.
-// Times are the caller's: a field ends when its author's clock says so.
+// Every script uses only the keys that it is given, and they are in one slot, so
+// it runs in a Cluster. Times are the caller's: a field ends by the clock of the
+// replica that wrote it.
 
-// chargeScript: now in µs, fields of an account at most, longest window in µs;
-// then of each key's charge: field, holder or nothing, amount, limit or 0, window
-// in µs, whether it is a calendar's (0 or 1), the least amount that will do or 0. The field of a meter is
+// chargeScript takes: now in µs, the most holders of a meter, the longest window
+// in µs; then for the charge of each key: field, holder or "", amount, limit or 0,
+// window in µs, calendar (0 or 1), least amount or 0. The field of a meter holds
 // "INDEX BEFORE NOW", that of a holder "AMOUNT UNTIL". All keys are in one slot.
-// Answers the place of the refused charge or 0, then for each charge three
-// numbers: index, before and now, without the charge; or what the others hold,
-// the holders, and 0.
+// It returns the number of the refused charge, from 1, or 0; then for each charge
+// three numbers without the charge: index, before and now; with a holder, what the
+// others hold, the number of holders, and 0.
 var chargeScript = goredis.NewScript(`
 local now, most, longest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local refused, out, writes = 0, {}, {}
@@ -79,8 +79,8 @@ table.insert(out, 1, text(refused))
 return out
 `)
 
-// pushScript: "LEN:SLOT", value, size, ttl in ms, largest element. Answers the
-// ring without elements that are too large.
+// pushScript takes: "LEN:SLOT", value, size, ttl in ms, largest element. It returns
+// the ring without elements that are too large.
 var pushScript = goredis.NewScript(`
 local key, slot, size = KEYS[1], ARGV[1], tonumber(ARGV[3])
 if redis.call('LLEN', key) > 1024 then redis.call('LTRIM', key, -size, -1) end
@@ -102,9 +102,9 @@ end
 return out
 `)
 
-// postScript: name, until in µs, value, max (0 or 1), now in µs, grace in µs,
-// longest life in µs, fields kept. Fields that ended a while ago or are
-// malformed go, and the board ends with its last field.
+// postScript takes: name, until in µs, value, max (0 or 1), now in µs, grace in µs,
+// longest lifetime in µs, most fields. It removes malformed fields and those that
+// ended longer than grace ago. The board expires with its last field.
 var postScript = goredis.NewScript(`
 local key, name, ends, now = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5])
 local grace, longest, most = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -136,7 +136,7 @@ redis.call('PEXPIRE', key, string.format('%d', math.max(1, (last - now + grace) 
 return 1
 `)
 
-// boardScript: fields answered, longest name, longest value. Answers names and
+// boardScript takes: most fields, longest name, longest value. It returns names and
 // values, alternating.
 var boardScript = goredis.NewScript(`
 local out, most, name, value = {}, tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -151,7 +151,7 @@ end
 return out
 `)
 
-// appendScript: entry, size, ttl in ms.
+// appendScript takes: entry, size, ttl in ms.
 var appendScript = goredis.NewScript(`
 redis.call('RPUSH', KEYS[1], ARGV[1])
 redis.call('LTRIM', KEYS[1], -tonumber(ARGV[2]), -1)
@@ -159,7 +159,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
 `)
 
-// tailScript: n, largest entry, largest answer. Answers entries newest first.
+// tailScript takes: n, largest entry, largest reply in bytes. It returns entries, newest first.
 var tailScript = goredis.NewScript(`
 local out, size, largest, most = {}, 0, tonumber(ARGV[2]), tonumber(ARGV[3])
 local all = redis.call('LRANGE', KEYS[1], -tonumber(ARGV[1]), -1)
