@@ -148,6 +148,7 @@ func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
 func (a *Answer) grace(t *time.Timer) *time.Timer {
 	switch {
 	case !a.finished() && a.pendingUsage == nil:
+		stop(t) // usage that did not end the answer may have started it
 	case t == nil:
 		return time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
 	default:

@@ -1,0 +1,35 @@
+package stream
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// TestUsageThenMore: usage without a choice may be the end; if more follows it was not, and pauses
+// after that are pauses of an answer that goes on.
+func TestUsageThenMore(t *testing.T) {
+	for name, m := range map[string]recovery.Mender{"delivered": nil, "held": judging(nil)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := newExchange()
+				pause := 3 * time.Second
+				more := one.text(" b")
+				if m != nil {
+					more = one.call()
+				}
+				u := play(false, nil, step{0, one.role() + one.text("a")}, step{time.Second, one.usage()}, step{time.Second, more},
+					step{pause, one.usage()}, step{time.Second, more}, step{pause, one.finish("stop") + end})
+				change := []func(*Options){func(o *Options) { o.Cancel = u.cancel }}
+				if m != nil {
+					change = append(change, mended(t, m))
+				}
+				if broken := x.serve(u, change...); broken != nil || u.cause != nil {
+					t.Errorf("%+v, cancelled: %v, %s", broken, u.cause, x.got())
+				}
+			})
+		})
+	}
+}
