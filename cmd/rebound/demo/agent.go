@@ -20,62 +20,62 @@ import (
 )
 
 const (
-	// retries and firstWait are what the usual SDKs do by default: 0.5 s, then 1 s,
-	// unless the server says how long.
+	// retries and firstWait are the defaults of the usual SDKs: they wait 0.5 s, then 1 s,
+	// unless the server sends a Retry-After.
 	retries   = 2
 	firstWait = 500 * time.Millisecond
-	// longestHint is the longest Retry-After that SDKs obey.
+	// longestHint is the longest Retry-After that SDKs respect.
 	longestHint = time.Minute
 
 	maxEvent = 1 << 20
 	maxBody  = 16 << 20
-	maxShown = 300 // bytes of an error's body
+	maxShown = 300 // bytes of an error body
 )
 
-// verdict is what the agent's user has in the end.
+// verdict is what the agent's user gets in the end.
 type verdict int
 
 const (
-	complete  verdict = iota // the whole text
-	truncated                // a part of it, and nothing tells
-	empty                    // nothing of it, and nothing tells
+	complete  verdict = iota // the complete text
+	truncated                // a part of the text, and no error
+	empty                    // no text, and no error
 	wrong                    // another text
 	failed                   // an error
 	hung                     // the agent gave up waiting
-	unusable                 // a tool call that cannot be run, or that failed five times before
-	told                     // a message that says what went wrong and what is needed
+	unusable                 // a tool call that cannot run, or that failed five times before
+	explained                // a message that says what is wrong and what is needed
 )
 
-// looksComplete reports whether the agent took something for the answer that is not.
+// looksComplete reports whether the agent mistakes a wrong or partial text for the answer.
 func (v verdict) looksComplete() bool { return v == truncated || v == empty || v == wrong }
 
-// outcome is how one question went.
+// outcome is the result of one question.
 type outcome struct {
 	verdict  verdict
-	problem  string // of failed and unusable: what the agent would report
-	body     string // the beginning of an answer with an error status
-	percent  int    // of the text that had arrived when it went wrong
+	problem  string // for failed and unusable: what the agent reports
+	body     string // the beginning of the body of an error status
+	percent  int    // of the text that arrived before the fault
 	requests int
-	done     bool // [DONE] came
+	done     bool // [DONE] arrived
 	took     time.Duration
 }
 
-// agent is a client that behaves like the usual SDKs. Safe for concurrent use.
+// agent is a client that behaves like the usual SDKs. It is safe for concurrent use.
 type agent struct {
 	client *http.Client
 	url    string // ends in /v1
 	key    string
-	header http.Header // beside the usual ones
-	// patience is how long the agent waits for an answer, its own retries included.
-	patience time.Duration
-	// own is what the ids of answers begin with that the gateway writes, or has the
-	// model write, in place of an error; "" if answers are judged by their text alone.
-	own string
+	header http.Header // additional headers
+	// timeout is how long the agent waits for an answer, including its own retries.
+	timeout time.Duration
+	// ownIDPrefix begins the ids of explanations, which the gateway writes or asks the model for
+	// instead of an error. With "" the agent judges answers by their text alone.
+	ownIDPrefix string
 }
 
-// ask sends a question and judges the answer by the texts that are right.
+// ask sends a question and compares the answer with the right texts.
 func (a *agent) ask(ctx context.Context, f *fault, model string, right ...string) outcome {
-	ctx, cancel := context.WithTimeout(ctx, a.patience)
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	started := time.Now()
 	var o outcome
@@ -96,8 +96,8 @@ func (a *agent) ask(ctx context.Context, f *fault, model string, right ...string
 	}
 	o.took, o.done, o.body = time.Since(started), r.done, r.body
 	switch {
-	case r.err == nil && a.own != "" && strings.HasPrefix(r.id, a.own) && r.text != "" && len(r.calls) == 0:
-		o.verdict = told
+	case r.err == nil && a.ownIDPrefix != "" && strings.HasPrefix(r.id, a.ownIDPrefix) && r.text != "" && len(r.calls) == 0:
+		o.verdict = explained
 	case r.err == nil && f.call.name != "":
 		o.judgeCalls(r, f.call, f.repeats)
 	default:
@@ -106,7 +106,7 @@ func (a *agent) ask(ctx context.Context, f *fault, model string, right ...string
 	return o
 }
 
-// judge compares what the agent has with the texts that are right, which have one size.
+// judge sets the verdict on a text. The right texts have the same size.
 func (o *outcome) judge(text string, right []string, err error) {
 	want := right[0]
 	o.percent = (100*len(text) + len(want)/2) / len(want)
@@ -131,7 +131,7 @@ type statusError int
 
 func (e statusError) Error() string { return "error " + strconv.Itoa(int(e)) }
 
-// brokenError is a problem that has words of its own.
+// brokenError is a malformed answer.
 type brokenError string
 
 func (e brokenError) Error() string { return string(e) }
@@ -142,19 +142,19 @@ const (
 	errEvent    brokenError = "error event"
 )
 
-// reply is what came of one request.
+// reply is the result of one request.
 type reply struct {
 	id    string
 	text  string
 	calls []toolCall
-	done  bool   // [DONE] came
-	body  string // the beginning of an answer with an error status
+	done  bool   // [DONE] arrived
+	body  string // the beginning of the body of an error status
 	err   error
-	again bool          // SDKs would repeat the request
-	hint  time.Duration // how long the server asks them to wait; 0 if it does not say
+	again bool          // SDKs would send the request again
+	hint  time.Duration // from Retry-After, 0 without
 }
 
-// try makes one request. What fails once an answer has begun is not repeated.
+// try makes one request. SDKs do not repeat one that fails after the answer has begun.
 func (a *agent) try(ctx context.Context, f *fault, model string, retry int) reply {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+f.wire.path(), strings.NewReader(f.question(model)))
 	if err != nil {
@@ -176,8 +176,8 @@ func (a *agent) try(ctx context.Context, f *fault, model string, retry int) repl
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // to its end, so that the connection is kept
-		return reply{err: statusError(resp.StatusCode), body: string(body[:min(len(body), maxShown)]), again: repeatable(resp), hint: retryAfter(resp.Header)}
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // to the end, so that the connection can be reused
+		return reply{err: statusError(resp.StatusCode), body: string(body[:min(len(body), maxShown)]), again: shouldRetry(resp), hint: retryAfter(resp.Header)}
 	case f.whole:
 		return readWhole(resp.Body)
 	default:
@@ -185,8 +185,8 @@ func (a *agent) try(ctx context.Context, f *fault, model string, retry int) repl
 	}
 }
 
-// repeatable reports whether SDKs repeat a request after this answer.
-func repeatable(resp *http.Response) bool {
+// shouldRetry reports whether SDKs send a request again after this answer.
+func shouldRetry(resp *http.Response) bool {
 	switch resp.Header.Get("X-Should-Retry") {
 	case "true":
 		return true
@@ -201,7 +201,7 @@ func repeatable(resp *http.Response) bool {
 	}
 }
 
-// retryAfter is how long the server asks to wait; 0 if it does not say.
+// retryAfter returns how long the server asks to wait, or 0.
 func retryAfter(h http.Header) time.Duration {
 	unit, v := time.Millisecond, h.Get("Retry-After-Ms")
 	if v == "" {
@@ -224,10 +224,10 @@ func readWhole(body io.Reader) reply {
 		return reply{err: errBadBody}
 	}
 	return reply{id: gjson.GetBytes(data, "id").Str, text: gjson.GetBytes(data, "choices.0.message.content").Str,
-		calls: add(nil, gjson.GetBytes(data, "choices.0.message.tool_calls"))}
+		calls: appendCalls(nil, gjson.GetBytes(data, "choices.0.message.tool_calls"))}
 }
 
-// explain names an error as a user would.
+// explain describes an error in a few words.
 func explain(err error) string {
 	var status statusError
 	var broken brokenError
@@ -244,7 +244,7 @@ func explain(err error) string {
 	return "connection failed"
 }
 
-// String describes the outcome in a few words, with its time and requests where they tell something.
+// String describes the outcome in a few words, with its time and requests where they matter.
 func (o outcome) String() string {
 	after, took := "", seconds(o.took)
 	if o.requests > 1 {
@@ -256,8 +256,8 @@ func (o outcome) String() string {
 			return "complete, " + took + after
 		}
 		return "complete answer, " + took
-	case told:
-		return "told why, " + took
+	case explained:
+		return "explained, " + took
 	case hung:
 		return fmt.Sprintf("%s, gave up after %.0f s", o.got(), o.took.Seconds())
 	case failed:
@@ -267,7 +267,7 @@ func (o outcome) String() string {
 	}
 }
 
-// got says what the agent got.
+// got describes the answer without its time and requests.
 func (o outcome) got() string {
 	at := ""
 	if o.percent > 0 {
@@ -282,8 +282,8 @@ func (o outcome) got() string {
 		return "EMPTY, looks complete"
 	case wrong:
 		return "WRONG TEXT, looks complete"
-	case told:
-		return "told why"
+	case explained:
+		return "explained"
 	case unusable:
 		return o.problem
 	case hung:
@@ -293,7 +293,7 @@ func (o outcome) got() string {
 	}
 }
 
-// seconds writes a time, in ms where it is short.
+// seconds formats a time; short ones are in ms.
 func seconds(d time.Duration) string {
 	if d < 100*time.Millisecond {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

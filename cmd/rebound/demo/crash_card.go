@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Card is what came of a crash test. Its JSON is what "rebound crashtest --json" prints.
+// Card is the result of a crash test. "rebound crashtest --json" prints it as JSON.
 type Card struct {
 	Gateway string    `json:"gateway"`
 	Format  string    `json:"format"`
-	Version string    `json:"rebound"` // of the program that tested
+	Version string    `json:"rebound"` // version of the test program
 	Time    time.Time `json:"time"`    // when the first fault began
 	Timeout float64   `json:"timeout_s"`
 	Faults  []Result  `json:"faults"`
-	// Complete counts the whole answers.
+	// Complete counts the complete answers.
 	Complete struct {
 		Straight int `json:"straight"`
 		Gateway  int `json:"gateway"`
@@ -24,29 +24,29 @@ type Card struct {
 	rows []crashRow
 }
 
-// Result is one line of a card.
+// Result is one row of a card.
 type Result struct {
-	Fault string `json:"fault"` // its model's name is this behind "crash-"
+	Fault string `json:"fault"` // the model's name without "crash-"
 	Title string `json:"title"`
-	Right string `json:"right"` // what is right
-	// Straight is what the client gets of the upstream itself.
+	Right string `json:"right"` // the correct outcome
+	// Straight is the outcome without a gateway.
 	Straight Side `json:"straight"`
 	Gateway  Side `json:"gateway"`
 }
 
-// Side is what the client got on one of the two ways, and what it took.
+// Side is the outcome with or without the gateway, and its cost.
 type Side struct {
 	// Got is complete, truncated, empty, wrong_text, error, hung or bad_call.
 	Got     string  `json:"got"`
-	Text    string  `json:"text"` // the same for people
+	Text    string  `json:"text"` // the same, for the printed card
 	Client  int     `json:"client_requests"`
 	Asked   int     `json:"upstream_requests"`
 	Paid    int     `json:"paid_requests"` // those that the upstream answered with 200
 	Seconds float64 `json:"seconds"`
 }
 
-// word is the verdict's name in JSON.
-func (v verdict) word() string {
+// jsonName returns the verdict's name in JSON.
+func (v verdict) jsonName() string {
 	switch v {
 	case complete:
 		return "complete"
@@ -65,7 +65,7 @@ func (v verdict) word() string {
 	}
 }
 
-// card writes down what happened since it began.
+// card returns the result of the test.
 func (c *crash) card(began time.Time) *Card {
 	card := &Card{Gateway: c.Gateway, Format: c.Format, Version: c.Version, Time: began.UTC().Truncate(time.Second), Timeout: c.Timeout.Seconds(), rows: c.rows}
 	for i := range c.rows {
@@ -82,9 +82,9 @@ func (c *crash) card(began time.Time) *Card {
 	return card
 }
 
-// side counts what an outcome took of the upstream.
+// side returns an outcome with its requests to the upstream.
 func (c *crash) side(o outcome, model string) Side {
-	s := Side{Got: o.verdict.word(), Text: o.got(), Client: o.requests, Seconds: float64(o.took.Milliseconds()) / 1000}
+	s := Side{Got: o.verdict.jsonName(), Text: o.got(), Client: o.requests, Seconds: float64(o.took.Milliseconds()) / 1000}
 	for _, r := range c.up.Requests(model) {
 		s.Asked++
 		if r.Status == 200 {
@@ -94,7 +94,7 @@ func (c *crash) side(o outcome, model string) Side {
 	return s
 }
 
-// Print writes the card for people.
+// Print writes the card as a table.
 func (c *Card) Print(out io.Writer, colour bool) error {
 	p := &printer{out: out, colour: colour}
 	lines := [][]cell{{{"FAULT", bold}, {"WITHOUT GATEWAY", bold}, {"THROUGH THE GATEWAY", bold}, {"CLIENT", bold}, {"ASKED", bold}, {"PAID", bold}, {"TIME", bold}}}
@@ -113,10 +113,10 @@ func (c *Card) Print(out io.Writer, colour bool) error {
 	p.align(lines, func(i int) string { return c.rows[i].group })
 	p.printf("\n")
 	for _, l := range [...]string{
-		"*        nothing can make one whole answer of this: an error is right.",
-		"client   requests of the client: 1 and up to 2 retries, as the usual SDKs do, also without a gateway.",
-		"asked    requests that reached the upstream; paid: those of them that it answered with 200.",
-		fmt.Sprintf("hung     neither answer nor error within %.0f s.", c.Timeout),
+		"*        no recovery can produce a complete answer here: an error is correct.",
+		"client   requests of the client: 1, and up to 2 retries like the usual SDKs.",
+		"asked    requests that reach the upstream; paid: those that it answers with 200.",
+		fmt.Sprintf("hung     no answer and no error within %.0f s.", c.Timeout),
 	} {
 		p.printf("%s\n", p.paint(dim, l))
 	}
@@ -126,7 +126,7 @@ func (c *Card) Print(out io.Writer, colour bool) error {
 	return p.err
 }
 
-// colour is green for the whole answer, yellow for what the client can see is none, else red.
+// colour is green for a complete answer, yellow for a fault that the client notices, or else red.
 func (o outcome) colour() string {
 	switch {
 	case o.verdict == complete:

@@ -2,31 +2,31 @@ package demo
 
 import "github.com/rebound-llm/rebound/proxy/upstreamtest"
 
-// What is right, of all that a client can get through a gateway.
+// The correct outcomes through a gateway.
 const (
-	// rightComplete: without a gateway the client gets the whole answer, so anything less is worse.
+	// rightComplete: without a gateway the client gets the complete answer, so anything less is worse.
 	rightComplete = "complete"
-	// rightEither: the whole answer is best; an error lets the client decide.
+	// rightEither: the complete answer is best; an error lets the client decide.
 	rightEither = "complete or error"
-	// rightCall: a call that can be run is best; what the model sent is honest.
+	// rightCall: a call that can run is best; the model's own call is honest.
 	rightCall = "complete or the model's call"
-	// rightError: nothing can make one whole answer of this.
+	// rightError: no recovery can produce a complete answer.
 	rightError = "error"
 )
 
-// crashRow is one line of the card.
+// crashRow is one row of the card.
 type crashRow struct {
-	group string // a headline above this row
+	group string // the headline above this row, or ""
 	fault fault
 	right string
 
 	straight, through outcome
 }
 
-// crashRows are the demo's faults that need nothing of a gateway but one upstream. Where the
-// demo has a fallback, a title and a script say what the fault is without one. Left out are
-// refusals that the upstream takes back without looking: any second try would count as a mend.
-// In formats other than Chat Completions the agent streams and has no tools.
+// crashRows returns the demo's faults that need only one upstream. If the demo's row has a
+// fallback, title and script describe the fault without it. It leaves out scripted refusals that
+// accept any second request, which would count as a repair. In formats other than Chat
+// Completions it leaves out the rows that need tools, parameters or an answer without a stream.
 func crashRows(w wire) []crashRow {
 	demo := map[string]fault{}
 	for _, f := range faults() {
@@ -46,7 +46,7 @@ func crashRows(w wire) []crashRow {
 		{slug: "gone", right: rightError, title: "model withdrawn", script: "gone"},
 
 		{group: "silence", slug: "silent-alone", right: rightEither},
-		{slug: "headers-only", right: rightEither, title: "only headers, the next is well", script: "headers-hang/" + well},
+		{slug: "headers-only", right: rightEither, title: "only headers, the next is well", script: "headers-hang/" + healthy},
 		{slug: "late", right: rightComplete, title: "first token after 6 s", script: "first=6s"},
 
 		{group: "broken answers", slug: "cut", right: rightEither},
@@ -63,7 +63,7 @@ func crashRows(w wire) []crashRow {
 		{group: "refused requests", slug: "max-tokens", right: rightEither},
 		{slug: "temperature", right: rightEither},
 		{slug: "output-limit", right: rightEither},
-		{slug: "overflow-fit", right: rightEither, title: "context overflow", script: small},
+		{slug: "overflow-fit", right: rightEither, title: "context overflow", script: smallWindow},
 
 		{group: "tool calls", slug: "call-json", right: rightCall},
 		{slug: "call-name", right: rightCall},
@@ -75,7 +75,7 @@ func crashRows(w wire) []crashRow {
 		if r.script != "" {
 			f.title, f.targets = r.title, alone(r.script)
 		}
-		if f.wire = w; w.elsewhere() && (f.whole || f.extra != "" || f.history != "" || r.slug == "no-done") {
+		if f.wire = w; w.notChat() && (f.whole || f.extra != "" || f.history != "" || r.slug == "no-done") {
 			continue
 		}
 		rows = append(rows, crashRow{group: r.group, fault: f, right: r.right})
@@ -83,20 +83,20 @@ func crashRows(w wire) []crashRow {
 	return rows
 }
 
-// crashPrefix begins the names of models that the gateway is asked for.
+// crashPrefix begins the model names in requests to the gateway.
 const crashPrefix = "crash-"
 
-// wellModel is the model of requests that are no row of the card.
-const wellModel = crashPrefix + "well"
+// healthyModel is the model of probes.
+const healthyModel = crashPrefix + "well"
 
-// model is what the gateway is asked for.
+// model returns the model in requests to the gateway.
 func (r *crashRow) model() string { return crashPrefix + r.fault.slug }
 
-// answers are the texts that are whole answers of a model: of one that begins with one text
-// and ends with another, both.
+// answers returns the complete answers of a model. A fault whose second attempt has another text
+// has two.
 func (r *crashRow) answers(model string) []string {
 	texts := []string{r.fault.text(model)}
-	if r.fault.honest {
+	if r.fault.unrecoverable {
 		texts = append(texts, upstreamtest.TextOf(model, "B", answerSize))
 	}
 	return texts

@@ -22,8 +22,8 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// cards is what a client gets without a gateway, through a bare proxy and through Rebound.
-// Rebound's time limits are those of the demo.
+// cards holds the expected outcomes without a gateway, through a plain proxy and through Rebound
+// with the demo's time limits.
 var cards = map[string]struct{ straight, proxy, rebound string }{
 	"healthy":      {"complete", "complete", "complete"},
 	"limited":      {"complete", "complete", "complete"},
@@ -58,8 +58,8 @@ var cards = map[string]struct{ straight, proxy, rebound string }{
 	"call-cut":     {"connection broke", "connection broke", "complete"},
 }
 
-// crashOptions are for a gateway of a test, whose upstream listens there. The client waits
-// longer than the demo's: a busy machine is slow, and only what hangs takes all of it.
+// crashOptions returns options for a test. The client waits longer than the demo's, because a
+// busy machine is slow and only faults that hang take the whole time.
 func crashOptions(gateway, listen string) CrashOptions {
 	return CrashOptions{Gateway: gateway + "/v1", Format: "chat", Listen: listen, Timeout: 15 * time.Second, Wait: 10 * time.Second, Parallel: 6, Progress: io.Discard}
 }
@@ -73,7 +73,7 @@ func freeAddr(t *testing.T) string {
 	return addr
 }
 
-// plainProxy is a gateway that passes on requests and nothing else, changed by edit.
+// plainProxy starts a gateway that only forwards requests, after edit.
 func plainProxy(t *testing.T, upstream string, edit func(*http.Request)) string {
 	t.Helper()
 	u, err := url.Parse("http://" + upstream)
@@ -88,8 +88,8 @@ func plainProxy(t *testing.T, upstream string, edit func(*http.Request)) string 
 		}
 	}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Else the server closes the request's body when the answer begins, and a proxy that has yet
-		// to see its end breaks the answer off: https://pkg.go.dev/net/http#ResponseController.EnableFullDuplex.
+		// Otherwise the server closes the request's body when the answer begins, and the proxy aborts the
+		// answer if it has not read all of the body: https://pkg.go.dev/net/http#ResponseController.EnableFullDuplex.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		proxy.ServeHTTP(w, r)
 	}))
@@ -98,13 +98,13 @@ func plainProxy(t *testing.T, upstream string, edit func(*http.Request)) string 
 	return s.URL
 }
 
-// reboundGateway is Rebound with an upstream of each kind. Of the demo's time limits, those
-// that a busy machine reaches are longer.
+// reboundGateway starts Rebound with the demo's configuration, but with longer time limits where a
+// busy machine reaches them.
 func reboundGateway(t *testing.T, upstream string) string {
 	t.Helper()
 	text := strings.NewReplacer("UPSTREAM", "http://"+upstream, "LISTEN", `"127.0.0.1:0"`, "patience: 4s", "patience: 7s",
 		"keepalive_after: 3s", "keepalive_after: 5s", "100ms, whole: 100ms", "1s, whole: 1s").Replace(configuration)
-	cfg, err := configs.Parse("crashtest.yaml", []byte(text), func(name string) (string, bool) { return keyTape, strings.HasPrefix(name, "KEY_") })
+	cfg, err := configs.Parse("crashtest.yaml", []byte(text), func(name string) (string, bool) { return keyRecording, strings.HasPrefix(name, "KEY_") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func reboundGateway(t *testing.T, upstream string) string {
 	return "http://" + gw.Addr().String()
 }
 
-// TestCrash: the card tells gateways apart, and Rebound gives its clients what is right.
+// TestCrash checks that the cards of gateways differ as expected, and that Rebound's outcomes are correct.
 func TestCrash(t *testing.T) {
 	runs := []struct {
 		gateway, format string
@@ -137,7 +137,7 @@ func TestCrash(t *testing.T) {
 		runs = runs[1:2]
 	}
 	var all sync.WaitGroup
-	for i := range runs { // at once: they wait most of the time
+	for i := range runs { // in parallel, because they mostly wait
 		r := &runs[i]
 		listen := freeAddr(t)
 		var gateway string
@@ -169,7 +169,7 @@ func TestCrash(t *testing.T) {
 				if want == "complete" {
 					complete++
 				}
-				if seen(r.Gateway.Text) != seen(want) || seen(r.Straight.Text) != seen(cards[r.Fault].straight) {
+				if normalized(r.Gateway.Text) != normalized(want) || normalized(r.Straight.Text) != normalized(cards[r.Fault].straight) {
 					t.Errorf("%s: straight %q, want %q; through the gateway %q, want %q", r.Title, r.Straight.Text, cards[r.Fault].straight, r.Gateway.Text, want)
 				}
 				if (r.Right == rightComplete) != (r.Straight.Got == "complete") {
@@ -177,7 +177,7 @@ func TestCrash(t *testing.T) {
 				}
 				switch g := r.Gateway; {
 				case name == "proxy" && g.Asked != g.Client:
-					t.Errorf("%s: %d requests of the client, %d upstream: a bare proxy adds none", r.Title, g.Client, g.Asked)
+					t.Errorf("%s: %d requests of the client, %d upstream: a plain proxy adds none", r.Title, g.Client, g.Asked)
 				case g.Paid > g.Asked || g.Got == "complete" && g.Paid == 0:
 					t.Errorf("%s: %d of %d requests are paid", r.Title, g.Paid, g.Asked)
 				case name == "rebound" && g.Client > 1 && r.Right != rightError:
@@ -187,14 +187,14 @@ func TestCrash(t *testing.T) {
 			if card.Complete.Gateway != complete {
 				t.Errorf("%d complete, want %d", card.Complete.Gateway, complete)
 			}
-			shown(t, card)
+			checkPrinted(t, card)
 		})
 	}
 }
 
-// seen is a text of a card without what a busy machine changes: a connection that breaks may
-// overtake what was sent before it.
-func seen(text string) string {
+// normalized removes from a card's text what a busy machine changes: a broken connection may arrive
+// before the text that was sent earlier.
+func normalized(text string) string {
 	text, _, _ = strings.Cut(text, " at ")
 	switch text {
 	case "connection broke", "connection reset", "error event", "event is not JSON":
@@ -203,8 +203,8 @@ func seen(text string) string {
 	return text
 }
 
-// shown looks at what is printed of a card.
-func shown(t *testing.T, card *Card) {
+// checkPrinted checks a card's output.
+func checkPrinted(t *testing.T, card *Card) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := card.Print(&out, false); err != nil {
@@ -227,7 +227,7 @@ func shown(t *testing.T, card *Card) {
 	}
 }
 
-// TestCrashWiring: a gateway that is not pointed at the upstream is told apart from a bad one.
+// TestCrashWiring checks that each mistake in a gateway's configuration is named.
 func TestCrashWiring(t *testing.T) {
 	rename := func(name func(string) string) func(*http.Request) {
 		return func(r *http.Request) {
@@ -252,13 +252,13 @@ func TestCrashWiring(t *testing.T) {
 			return plainProxy(t, up, rename(func(s string) string { return strings.TrimPrefix(s, "openai/") }))
 		}, "openai/", ""},
 		"prefix kept": {func(up string) string { return plainProxy(t, up, nil) }, "openai/", "leave out --prefix openai/"},
-		"renamed":     {func(up string) string { return plainProxy(t, up, rename(func(string) string { return "gpt-4o" })) }, "", `asks the upstream for the model "gpt-4o" instead of "crash-well"`},
+		"renamed":     {func(up string) string { return plainProxy(t, up, rename(func(string) string { return "gpt-4o" })) }, "", `requests the model "gpt-4o" instead of "crash-well"`},
 		"path": {func(up string) string {
 			return plainProxy(t, up, func(r *http.Request) { r.URL.Path = "/v1" + r.URL.Path })
-		}, "", "for the path /v1/v1/chat/completions"},
-		"other":   {fixed(other.URL()), "", "the gateway's upstream is another"},
+		}, "", "requests the path /v1/v1/chat/completions"},
+		"other":   {fixed(other.URL()), "", "the answer is from another upstream"},
 		"refused": {fixed(refuses.URL), "", `no request arrived at the scripted upstream; the client got: error 401 "who are you\n"`},
-		"nobody":  {fixed(nobody), "", "connection refused"},
+		"nobody":  {fixed(refusedURL), "", "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			listen := freeAddr(t)
@@ -268,9 +268,9 @@ func TestCrashWiring(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			o.Progress = writerFunc(func(p []byte) (int, error) {
-				if strings.Contains(string(p), "The gateway reaches it.") {
+				if strings.Contains(string(p), "The gateway is connected.") {
 					began <- struct{}{}
-					cancel() // the faults are TestCrash's
+					cancel() // TestCrash runs the faults
 				}
 				return len(p), nil
 			})
@@ -289,7 +289,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestCrashPage: docs/crashtest.md has a line for every fault, with what is right.
+// TestCrashPage checks that docs/crashtest.md has every fault with its correct outcome.
 func TestCrashPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/crashtest.md")
 	if err != nil {

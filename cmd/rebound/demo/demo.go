@@ -20,17 +20,17 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// The credentials of the demo. They open nothing.
+// The credentials of the demo. None is a real secret.
 const (
-	keyAgent = "sk-demo-agent"
-	keyOne   = "sk-demo-one"
-	keyTwo   = "sk-demo-two"
-	keyTape  = "what the demo's own requests are recorded with"
+	keyAgent     = "sk-demo-agent"
+	keyOne       = "sk-demo-one"
+	keyTwo       = "sk-demo-two"
+	keyRecording = "what the demo's own requests are recorded with"
 )
 
-// configuration is the gateway's. Its time limits are a tenth of the defaults, so
-// that the demo is short; first_token's add up to that with the second that every
-// request has for its input tokens. UPSTREAM and LISTEN are replaced.
+// configuration is the gateway's configuration, in which config replaces UPSTREAM and LISTEN. Its time
+// limits are a tenth of the defaults, so that the demo is short. Those of first_token are a
+// tenth together with the second that every request gets for its input tokens.
 const configuration = `
 listen: LISTEN
 drain: 1s
@@ -38,7 +38,7 @@ upstreams:
   primary: {url: "UPSTREAM/v1", passthrough: true, profile: hosted}
   backup: {url: "UPSTREAM/v1", passthrough: true, profile: hosted}
   prefills: {url: "UPSTREAM/v1", passthrough: true, profile: hosted, prefill: assistant}
-  refuses: {url: "` + nobody + `/v1", passthrough: true, profile: hosted}
+  refuses: {url: "` + refusedURL + `/v1", passthrough: true, profile: hosted}
   two-keys: {url: "UPSTREAM/v1", profile: hosted, keys: [{name: one, env: KEY_ONE}, {name: two, env: KEY_TWO, weight: 0.000001}]}
   messages: {url: "UPSTREAM", format: anthropic, passthrough: true, profile: hosted}
 default_upstream: primary
@@ -52,69 +52,69 @@ log: {requests: true}
 models:
 `
 
-// budget is what a session may use: one row reaches it. It is taken back before the show, whose rows come
-// again and again.
+// budget is the limit of a session, which one row reaches. It is removed before keepRunning, which
+// repeats the rows.
 const budget = "limits: {session: {requests: 25}}\n"
 
 // answerSize is the size of the upstream's texts, in bytes.
 const answerSize = 600
 
-// patience is the agent's. SDKs wait ten minutes; nobody would watch a demo for so long.
-const patience = 8 * time.Second
+// agentTimeout is how long the agent waits for an answer. SDKs wait ten minutes, too long for a demo.
+const agentTimeout = 8 * time.Second
 
-// ownAnswer is what the ids of Rebound's own answers begin with.
-const ownAnswer = "chatcmpl-rebound-"
+// ownAnswerID begins the ids of answers that Rebound writes itself.
+const ownAnswerID = "chatcmpl-rebound-"
 
-// nobody is an address at which nothing listens.
-const nobody = "http://127.0.0.1:1"
+// refusedURL is an address that refuses connections.
+const refusedURL = "http://127.0.0.1:1"
 
 // Options tune the demo. The zero value is ready to use.
 type Options struct {
-	Verbose bool   // print the gateway's events, too
-	Colour  bool   // the output is a terminal that wants colours
+	Verbose bool   // also print the gateway's events
+	Colour  bool   // print with colours
 	Version string // of the gateway
-	// Listen is where the gateway listens; then it goes on with faults, for who looks
-	// at its page, until the context ends. Empty: anywhere, and it ends after the table.
+	// Listen is the gateway's address. With one, the faults continue after the table until the
+	// context ends, for the status page. If empty, the port is random and Run ends after the table.
 	Listen string
 }
 
-// row is what happened with one fault.
+// row is the result of one fault.
 type row struct {
-	fault     *fault
-	straight  outcome
-	through   outcome
-	prefilled bool    // the upstream was asked to continue a given beginning
-	missent   string  // what the last request upstream should have had, or not; "" if all is right
-	events    []event // of the gateway
+	fault        *fault
+	straight     outcome
+	through      outcome
+	prefilled    bool    // the upstream got a prefill request
+	wrongRequest string  // the first mismatch of the last request upstream, or ""
+	events       []event // of the gateway
 }
 
-// kept reports whether the promise was kept: the whole answer for one request of
-// the agent; or, where nothing can save it, an error, or words for the user.
-func (r *row) kept() bool {
+// asExpected reports whether the row has the expected result: the complete answer for one request
+// of the agent or, for a fault without recovery, an error or an explanation.
+func (r *row) asExpected() bool {
 	want := complete
 	switch {
-	case r.fault.honest:
+	case r.fault.unrecoverable:
 		return r.through.verdict == failed
-	case r.fault.told:
-		want = told
+	case r.fault.explained:
+		want = explained
 	}
-	return r.through.verdict == want && r.through.requests == 1 && r.missent == ""
+	return r.through.verdict == want && r.through.requests == 1 && r.wrongRequest == ""
 }
 
-// Run runs every fault and prints what happened. It returns whether every promise
-// was kept; an error if the demo could not run, or could not be printed.
+// Run runs every fault and prints the results. It reports whether all are as expected, and
+// returns an error if the demo cannot run or print.
 func Run(ctx context.Context, out io.Writer, o Options) (bool, error) {
 	p := &printer{out: out, colour: o.Colour}
-	s, err := begin(o.Version, o.Listen)
+	s, err := start(o.Version, o.Listen)
 	if err != nil {
 		return false, err
 	}
 	if o.Listen != "" {
-		p.printf("The page: %s/rebound/\n\n", s.gateway())
+		p.printf("Status page: %s/rebound/\n\n", s.gateway())
 	}
 	p.intro()
 	started := time.Now()
-	rows, err := s.play(ctx, o.Listen == "")
+	rows, err := s.run(ctx, o.Listen == "")
 	if err != nil {
 		return false, err
 	}
@@ -130,17 +130,17 @@ func Run(ctx context.Context, out io.Writer, o Options) (bool, error) {
 			err = s.gw.Reload(cfg)
 		}
 		if err != nil {
-			return false, errors.Join(err, s.end())
+			return false, errors.Join(err, s.shutDown())
 		}
-		p.printf("\nFaults go on until you press Ctrl-C: %s/rebound/\n", s.gateway())
-		s.show(ctx)
-		return kept, errors.Join(p.err, s.end())
+		p.printf("\nFaults continue until you press Ctrl-C. Status page: %s/rebound/\n", s.gateway())
+		s.keepRunning(ctx)
+		return kept, errors.Join(p.err, s.shutDown())
 	}
 	return kept, p.err
 }
 
-// scene is a running upstream and the gateway before it.
-type scene struct {
+// testbed is a running upstream with a gateway in front.
+type testbed struct {
 	up      *upstreamtest.Running
 	gw      *app.App
 	log     *eventLog
@@ -148,10 +148,10 @@ type scene struct {
 	stopped chan error
 }
 
-func (s *scene) gateway() string { return "http://" + s.gw.Addr().String() }
+func (s *testbed) gateway() string { return "http://" + s.gw.Addr().String() }
 
-// begin starts upstream and gateway.
-func begin(version, listen string) (*scene, error) {
+// start starts the upstream and the gateway.
+func start(version, listen string) (*testbed, error) {
 	up, err := upstreamtest.New(upstreamtest.Options{Gap: 10 * time.Millisecond, Bytes: answerSize}).Listen("127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -162,9 +162,9 @@ func begin(version, listen string) (*scene, error) {
 	cfg, bad := config(up.URL(), listen, budget)
 	if err = errors.Join(err, bad); err != nil {
 		up.Close()
-		return nil, fmt.Errorf("the demo's configuration: %w", err)
+		return nil, fmt.Errorf("building the demo's configuration: %w", err)
 	}
-	s := &scene{up: up, log: &eventLog{}, stopped: make(chan error, 1)}
+	s := &testbed{up: up, log: &eventLog{}, stopped: make(chan error, 1)}
 	if s.gw, err = app.New(cfg, s.log, version); err != nil {
 		up.Close()
 		return nil, fmt.Errorf("starting the gateway: %w", err)
@@ -175,8 +175,8 @@ func begin(version, listen string) (*scene, error) {
 	return s, nil
 }
 
-// end stops both; then every event is written.
-func (s *scene) end() error {
+// shutDown stops both. Afterwards the log has every event.
+func (s *testbed) shutDown() error {
 	defer s.up.Close()
 	s.stop()
 	if err := <-s.stopped; err != nil {
@@ -185,17 +185,17 @@ func (s *scene) end() error {
 	return nil
 }
 
-// eventsSettle is how long events of answered requests may take into the log.
+// eventsSettle is how long to wait until the log has the events of finished requests.
 const eventsSettle = 500 * time.Millisecond
 
-// play asks every question twice, all at the same time. Afterwards it ends the scene,
-// where it is told to or something failed.
-func (s *scene) play(ctx context.Context, last bool) ([]row, error) {
+// run asks every question directly and through the gateway, all at the same time. It then shuts
+// down if last is set or ctx has ended.
+func (s *testbed) run(ctx context.Context, last bool) ([]row, error) {
 	rows := askAll(ctx, s.up.URL(), s.gateway())
 	if !last && recovery.Wait(ctx, eventsSettle) {
 		return s.judge(rows), nil
 	}
-	if err := s.end(); err != nil {
+	if err := s.shutDown(); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -204,22 +204,21 @@ func (s *scene) play(ctx context.Context, last bool) ([]row, error) {
 	return s.judge(rows), nil
 }
 
-// judge completes the rows with what the gateway and the upstream tell.
-func (s *scene) judge(rows []row) []row {
+// judge adds the gateway's events and the upstream's requests to the rows.
+func (s *testbed) judge(rows []row) []row {
 	for i := range rows {
 		r := &rows[i]
-		r.events = s.log.of(r.fault)
-		for _, sent := range s.up.Requests(r.fault.answers()) {
-			r.missent = r.fault.unlike(sent.Body)
+		r.events = s.log.eventsOf(r.fault)
+		for _, sent := range s.up.Requests(r.fault.answerModel()) {
+			r.wrongRequest = r.fault.mismatch(sent.Body)
 			r.prefilled = r.prefilled || gjson.Get(sent.Body, "messages.@reverse.0.role").Str == "assistant"
 		}
 	}
 	return rows
 }
 
-// unlike is the first text that a request should have had, or should not, and
-// does not; "" if there is none.
-func (f *fault) unlike(body string) string {
+// mismatch returns the first entry of f.sent that a request body violates, or "".
+func (f *fault) mismatch(body string) string {
 	for _, text := range f.sent {
 		if without, ok := strings.CutPrefix(text, "!"); strings.Contains(body, without) == ok {
 			return text
@@ -228,7 +227,7 @@ func (f *fault) unlike(body string) string {
 	return ""
 }
 
-// askAll asks every question straight and through the gateway.
+// askAll asks every question directly and through the gateway.
 func askAll(ctx context.Context, upstream, gateway string) []row {
 	list := faults()
 	transport := &http.Transport{MaxIdleConnsPerHost: 2 * len(list)}
@@ -243,7 +242,7 @@ func askAll(ctx context.Context, upstream, gateway string) []row {
 			a := demoAgent(client, upstream)
 			switch f.targets[0].on {
 			case onRefuses:
-				a.url = nobody + "/v1"
+				a.url = refusedURL + "/v1"
 			case onTwoKeys:
 				a.key = keyOne
 			}
@@ -252,22 +251,22 @@ func askAll(ctx context.Context, upstream, gateway string) []row {
 		all.Go(func() {
 			a := demoAgent(client, gateway)
 			for i := range f.earlier {
-				a.ask(ctx, f, f.before(i), f.text(f.before(i)))
+				a.ask(ctx, f, f.earlierModel(i), f.text(f.earlierModel(i)))
 			}
-			r.through = a.ask(ctx, f, f.slug, f.text(f.answers()))
+			r.through = a.ask(ctx, f, f.slug, f.text(f.answerModel()))
 		})
 	}
 	all.Wait()
 	return rows
 }
 
-// demoAgent is the demo's agent, pointed at an address.
+// demoAgent returns the demo's agent for an address.
 func demoAgent(client *http.Client, address string) agent {
-	return agent{client: client, url: address + "/v1", key: keyAgent, patience: patience, own: ownAnswer}
+	return agent{client: client, url: address + "/v1", key: keyAgent, timeout: agentTimeout, ownIDPrefix: ownAnswerID}
 }
 
-// config is the gateway's configuration for an upstream, to listen at an address or
-// anywhere, with limits.
+// config returns the gateway's configuration with limits prepended. An empty listen is a
+// random port.
 func config(upstream, listen, limits string) (*configs.Config, error) {
 	if listen == "" {
 		listen = "127.0.0.1:0"
@@ -281,9 +280,9 @@ func config(upstream, listen, limits string) (*configs.Config, error) {
 			fmt.Fprintf(&b, "      - {upstream: %s, model: %q, window: %d}\n", t.on, f.targetModel(k), t.window)
 		}
 	}
-	secrets := map[string]string{"KEY_ONE": keyOne, "KEY_TWO": keyTwo, "KEY_TAPE": keyTape}
+	secrets := map[string]string{"KEY_ONE": keyOne, "KEY_TWO": keyTwo, "KEY_TAPE": keyRecording}
 	return configs.Parse("demo.yaml", []byte(b.String()), func(name string) (string, bool) {
-		if strings.HasPrefix(name, "OTEL_") { // who has a collector sees its traces
+		if strings.HasPrefix(name, "OTEL_") { // export traces if the environment has a collector
 			return os.LookupEnv(name)
 		}
 		v, ok := secrets[name]

@@ -20,15 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// printed is what the table says of a row. T is a time: those of the agent's
-// patience too, since a loaded machine needs longer.
+// printed is a row of the table. Every time is replaced by T, because a busy machine needs longer.
 type printed struct {
 	straight, through, did string
 	tries                  int
 }
 
-// table is all rows: what most SDKs make of each fault without the gateway, and
-// what it did about it.
+// table holds the expected rows.
 var table = map[string]printed{
 	"healthy":         {"complete answer, T", "complete answer, T", "nothing", 1},
 	"limited":         {"complete, T, 2 requests", "complete answer, T", "wait", 2},
@@ -64,15 +62,15 @@ var table = map[string]printed{
 	"overflow-fit":    {"error 400", "complete answer, T", "fit", 2},
 	"orphan":          {"error 400", "complete answer, T", "mend_history", 2},
 	"schema":          {"error 400", "complete answer, T", "trim_schema", 2},
-	"refused-request": {"error 400", "told why, T", "explain", 2},
+	"refused-request": {"error 400", "explained, T", "explain", 2},
 	"call-json":       {"bad call: not JSON", "complete answer, T", "tool_call_repaired", 1},
 	"call-name":       {"bad call: no such tool", "complete answer, T", "tool_call_repaired", 1},
 	"call-text":       {"call shown as text", "complete answer, T", "tool_call_repaired", 1},
 	"call-missing":    {"bad call: path is missing", "complete answer, T", "reask", 2},
 	"call-cut":        {"connection broke", "complete answer, T", "resend", 2},
 	"tool-failed":     {"complete answer, T", "complete answer, T", "guidance", 1},
-	"session-budget":  {"the same call once more", "told why, T", "session_stopped", 0},
-	"tool-stuck":      {"the same call once more", "told why, T", "session_stopped", 0},
+	"session-budget":  {"the same call once more", "explained, T", "session_stopped", 0},
+	"tool-stuck":      {"the same call once more", "explained, T", "session_stopped", 0},
 	"response-failed": {"error event", "complete answer, T", "resend", 2},
 	"response-cut":    {"connection broke at 65 %", "complete answer, T", "resume", 2},
 
@@ -81,18 +79,17 @@ var table = map[string]printed{
 	"message-cut":        {"connection broke at 65 %", "complete answer, T", "resume", 2},
 }
 
-// duration is a time in a cell.
+// duration matches a time in a cell.
 var duration = regexp.MustCompile(`\b\d+(\.\d+)? (s|ms)\b`)
 
 func (r *row) printed() printed {
-	what, tries := r.did()
+	what, tries := r.actions()
 	c := r.cells()
 	return printed{duration.ReplaceAllString(c[1].text, "T"), duration.ReplaceAllString(c[2].text, "T"), what, tries}
 }
 
-// starved reports whether the machine was too busy to answer an attempt within
-// the gateway's limit, which is a tenth of the usual one here: then a second
-// attempt beside it is right, whatever the fault.
+// starved reports whether the machine was too busy to answer an attempt within the gateway's
+// limit, a tenth of the default here. Then a parallel attempt is right, whatever the fault.
 func (r *row) starved() bool {
 	const limit = 100 // ms; see the configuration
 	for _, e := range r.events {
@@ -107,26 +104,26 @@ func (r *row) starved() bool {
 	return false
 }
 
-// TestRun: every promise is kept, and the straight side is what SDKs really do.
+// TestRun checks that every row is as expected, on both sides.
 func TestRun(t *testing.T) {
 	began := time.Now()
-	s, err := begin("test", "")
+	s, err := start("test", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.play(t.Context(), true)
+	rows, err := s.run(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range rows {
 		r := &rows[i]
-		if !r.kept() {
-			t.Errorf("%s: %s; upstream %s", r.fault.title, r.through, r.missent)
+		if !r.asExpected() {
+			t.Errorf("%s: %s; upstream %s", r.fault.title, r.through, r.wrongRequest)
 		}
 		want, ok := table[r.fault.slug]
 		got := r.printed()
 		if r.starved() {
-			got.did, got.tries = want.did, want.tries // what else it would have done nobody knows
+			got.did, got.tries = want.did, want.tries // without the parallel attempt the actions are unknown
 		}
 		if !ok || got != want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", r.fault.title, got, want)
@@ -141,10 +138,10 @@ func TestRun(t *testing.T) {
 	p.table(rows)
 	p.legend()
 	if !p.summary(rows, time.Second) || p.err != nil {
-		t.Errorf("not as promised, or %v", p.err)
+		t.Errorf("not as expected, or %v", p.err)
 	}
 	for line := range strings.Lines(out.String()) {
-		if n := utf8.RuneCountInString(line); n > 133 { // 121, and room for steps that only a loaded machine needs
+		if n := utf8.RuneCountInString(line); n > 133 { // 121, and room for attempts that only a busy machine needs
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
@@ -158,16 +155,16 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunStops: nothing is left behind when the user loses patience.
+// TestRunStops checks that a cancelled run stops and leaks no goroutine.
 func TestRunStops(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	s, err := begin("test", "")
+	s, err := start("test", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.play(ctx, true); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.run(ctx, true); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(began); took > 30*time.Second {
@@ -175,11 +172,11 @@ func TestRunStops(t *testing.T) {
 	}
 }
 
-// TestBrokenPromises: an answer that is not whole, an extra request, and an honest
-// row without an error are all told.
-func TestBrokenPromises(t *testing.T) {
-	plain, honest := &fault{title: "plain", targets: alone(well)}, &fault{title: "honest", targets: alone(well), honest: true}
-	spoken := &fault{title: "spoken", targets: alone(well), told: true}
+// TestUnexpectedRows checks that an incomplete answer, an extra request, and an unrecoverable row
+// without an error are all marked.
+func TestUnexpectedRows(t *testing.T) {
+	plain, honest := &fault{title: "plain", targets: alone(healthy)}, &fault{title: "honest", targets: alone(healthy), unrecoverable: true}
+	spoken := &fault{title: "spoken", targets: alone(healthy), explained: true}
 	for name, c := range map[string]struct {
 		row  row
 		kept bool
@@ -189,26 +186,26 @@ func TestBrokenPromises(t *testing.T) {
 		"retried itself":     {row{fault: plain, through: outcome{verdict: complete, requests: 2}}, false, "!! complete, 0 ms, 2 requests"},
 		"truncated":          {row{fault: plain, through: outcome{verdict: truncated, requests: 1, percent: 50}}, false, "!! TRUNCATED, looks complete"},
 		"other text":         {row{fault: plain, through: outcome{verdict: wrong, requests: 1}}, false, "!! WRONG TEXT, looks complete"},
-		"sent otherwise":     {row{fault: plain, through: outcome{verdict: complete, requests: 1}, missent: "x"}, false, "!! complete answer, 0 ms"},
+		"sent otherwise":     {row{fault: plain, through: outcome{verdict: complete, requests: 1}, wrongRequest: "x"}, false, "!! complete answer, 0 ms"},
 		"bad call":           {row{fault: plain, through: outcome{verdict: unusable, requests: 1, problem: "bad call: not JSON"}}, false, "!! bad call: not JSON"},
-		"told":               {row{fault: spoken, through: outcome{verdict: told, requests: 1}}, true, "told why, 0 ms"},
+		"told":               {row{fault: spoken, through: outcome{verdict: explained, requests: 1}}, true, "explained, 0 ms"},
 		"not told":           {row{fault: spoken, through: outcome{verdict: complete, requests: 1}}, false, "!! complete answer, 0 ms"},
-		"told for nothing":   {row{fault: plain, through: outcome{verdict: told, requests: 1}}, false, "!! told why, 0 ms"},
+		"told for nothing":   {row{fault: plain, through: outcome{verdict: explained, requests: 1}}, false, "!! explained, 0 ms"},
 		"error":              {row{fault: plain, through: outcome{verdict: failed, requests: 1, problem: "error 503"}}, false, "!! error 503"},
 		"honest":             {row{fault: honest, through: outcome{verdict: failed, requests: 1, percent: 65}}, true, "honest error at 65 %"},
 		"honest, but silent": {row{fault: honest, through: outcome{verdict: truncated, requests: 1}}, false, "!! TRUNCATED, looks complete"},
-		"honest, but hung":   {row{fault: honest, through: outcome{verdict: hung, requests: 1, took: patience}}, false, "!! hung, gave up after 8 s"},
+		"honest, but hung":   {row{fault: honest, through: outcome{verdict: hung, requests: 1, took: agentTimeout}}, false, "!! hung, gave up after 8 s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.row.kept() != c.kept {
-				t.Errorf("kept: %v", c.row.kept())
+			if c.row.asExpected() != c.kept {
+				t.Errorf("kept: %v", c.row.asExpected())
 			}
 			if got := c.row.cells()[2].text; got != c.cell {
 				t.Errorf("got %q, want %q", got, c.cell)
 			}
 			var out bytes.Buffer
 			p := &printer{out: &out, colour: true}
-			if p.summary([]row{c.row}, time.Second) != c.kept || strings.Contains(out.String(), "Not as promised (!!): "+c.row.fault.title) == c.kept {
+			if p.summary([]row{c.row}, time.Second) != c.kept || strings.Contains(out.String(), "Not as expected (!!): "+c.row.fault.title) == c.kept {
 				t.Errorf("summary: %s", out.String())
 			}
 			if !strings.Contains(out.String(), "\x1b[") {
@@ -260,13 +257,13 @@ func TestRetryRules(t *testing.T) {
 	} {
 		name, value, _ := strings.Cut(c.header, ": ")
 		resp := &http.Response{StatusCode: c.status, Header: http.Header{name: {value}}}
-		if again, hint := repeatable(resp), retryAfter(resp.Header); again != c.again || hint != c.hint {
+		if again, hint := shouldRetry(resp), retryAfter(resp.Header); again != c.again || hint != c.hint {
 			t.Errorf("%d %s: again %v, hint %v", c.status, c.header, again, hint)
 		}
 	}
 }
 
-// TestFaults: the rows can be told apart, and their requests are JSON.
+// TestFaults checks that slugs and titles are unique and requests are JSON.
 func TestFaults(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range faults() {
@@ -274,7 +271,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: not unique", f.slug)
 		}
 		seen[f.slug], seen[f.title] = true, true
-		for _, model := range []string{f.slug, f.straightModel(), f.before(0)} {
+		for _, model := range []string{f.slug, f.straightModel(), f.earlierModel(0)} {
 			if !gjson.Valid(f.question(model)) {
 				t.Errorf("%s: %.200s", f.slug, f.question(model))
 			}
@@ -285,7 +282,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCalls: what an agent makes of an answer where it expects a call.
+// TestCalls checks the verdicts on answers that should contain a call.
 func TestCalls(t *testing.T) {
 	const event = `data: {"id":"x","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"read_file","arguments":"{\"path\":"}}]}}]}` + "\n\n" +
 		`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"src/main.go\", \"limit\":20}"}}]}}]}` + "\n\n"
@@ -299,17 +296,17 @@ func TestCalls(t *testing.T) {
 		verdict verdict
 		problem string
 	}{
-		"right":              {right, false, complete, ""},
-		"right, five times":  {right, true, unusable, "the same call once more"},
-		"another file":       {reply{calls: []toolCall{{toolRead, `{"path":"a.go"}`}}}, false, wrong, ""},
-		"two calls":          {reply{calls: []toolCall{readMain, readMain}}, false, wrong, ""},
-		"nothing":            {reply{}, false, empty, ""},
-		"text":               {reply{text: "<tool_call>"}, false, unusable, "call shown as text"},
-		"unknown":            {reply{calls: []toolCall{{"ReadFile", readMain.args}}}, false, unusable, "bad call: no such tool"},
-		"no JSON":            {reply{calls: []toolCall{{toolRead, `{'path':'a'}`}}}, false, unusable, "bad call: not JSON"},
-		"no object":          {reply{calls: []toolCall{{toolRead, `["a"]`}}}, false, unusable, "bad call: not JSON"},
-		"no path":            {reply{calls: []toolCall{{toolRead, `{}`}}}, false, unusable, "bad call: path is missing"},
-		"a limit in letters": {reply{calls: []toolCall{{toolRead, `{"path":"a","limit":"20"}`}}}, false, unusable, "bad call: limit is no number"},
+		"right":             {right, false, complete, ""},
+		"right, five times": {right, true, unusable, "the same call once more"},
+		"another file":      {reply{calls: []toolCall{{toolRead, `{"path":"a.go"}`}}}, false, wrong, ""},
+		"two calls":         {reply{calls: []toolCall{readMain, readMain}}, false, wrong, ""},
+		"nothing":           {reply{}, false, empty, ""},
+		"text":              {reply{text: "<tool_call>"}, false, unusable, "call shown as text"},
+		"unknown":           {reply{calls: []toolCall{{"ReadFile", readMain.args}}}, false, unusable, "bad call: no such tool"},
+		"no JSON":           {reply{calls: []toolCall{{toolRead, `{'path':'a'}`}}}, false, unusable, "bad call: not JSON"},
+		"no object":         {reply{calls: []toolCall{{toolRead, `["a"]`}}}, false, unusable, "bad call: not JSON"},
+		"no path":           {reply{calls: []toolCall{{toolRead, `{}`}}}, false, unusable, "bad call: path is missing"},
+		"a limit as text":   {reply{calls: []toolCall{{toolRead, `{"path":"a","limit":"20"}`}}}, false, unusable, "bad call: limit is not a number"},
 	} {
 		var o outcome
 		if o.judgeCalls(c.reply, readMain, c.again); o.verdict != c.verdict || o.problem != c.problem {
@@ -318,11 +315,11 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestUnlike: what a request should have, and what not.
-func TestUnlike(t *testing.T) {
+// TestMismatch checks the texts that a request must and must not contain.
+func TestMismatch(t *testing.T) {
 	f := &fault{sent: []string{"kept", "!gone"}}
 	for body, want := range map[string]string{"kept": "", "kept gone": "!gone", "": "kept"} {
-		if got := f.unlike(body); got != want {
+		if got := f.mismatch(body); got != want {
 			t.Errorf("%q: %q", body, got)
 		}
 	}

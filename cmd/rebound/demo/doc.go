@@ -1,27 +1,27 @@
-// Package demo is "rebound demo": it starts the scripted upstream (package upstreamtest) and the
-// gateway in this process, on the loopback, lets a small agent meet every fault
-// twice, straight and through the gateway, and prints both side by side.
+// Package demo implements "rebound demo": it starts the scripted upstream (package upstreamtest)
+// and the gateway in this process, runs a small agent through every fault directly and through
+// the gateway, and prints both results side by side.
 //
-// The agent is what most programs have: an HTTP client with the retries, the
-// waits and the idea of success of the usual SDKs. The gateway is the real one,
-// with time limits that are a tenth of the defaults. Where a conversation is changed or a note added, the row
-// also looks at what the upstream got. What a model makes of a note no script can
-// show: it is only said that one went out.
+// The agent behaves like the usual SDKs: the same retries, waits and criteria for success. The
+// gateway is the real one, with a tenth of the default time limits. If the gateway should edit a
+// conversation or add a note, the row also checks the request that the upstream gets. It cannot
+// show what a model does with a note.
 //
-//	demo.go     starts everything, asks, gathers
-//	faults.go   the rows, and the requests of each
+//	demo.go     starting, asking and judging
+//	faults.go   the rows and their requests
 //	talk.go     conversations and tools
-//	agent.go    the agent; wires.go how it reads streams; calls.go what it makes of tool calls
-//	events.go   what the gateway says it did
-//	table.go    what the user reads
+//	agent.go    the agent; wires.go reads its streams; calls.go checks its tool calls
+//	show.go     the faults after the table, for the status page
+//	events.go   the gateway's events
+//	table.go    the output
 //
-// The agent and the faults that need one upstream are also "rebound crashtest": there the
-// gateway is any, and outside.
+// It also implements "rebound crashtest", which runs the same agent and the faults that need one
+// upstream against any gateway.
 //
-//	crash.go       waits for the gateway, asks
-//	crash_rows.go  which faults, and what is right
-//	crash_card.go  what is counted and printed
+//	crash.go       waiting for the gateway, and asking
+//	crash_rows.go  the faults and their correct outcomes
+//	crash_card.go  the counts and the output
 //
-// It is not a benchmark and not a test of the gateway: it shows, on real sockets,
-// what a user would see. It needs no network, no key and no configuration.
+// It is neither a benchmark nor a test of the gateway: it shows on real sockets what a user would
+// see. The demo needs no network, no API key and no configuration.
 package demo

@@ -13,19 +13,19 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// event is one line of the gateway's log, which is JSON.
+// event is one line of the gateway's JSON log.
 type event struct{ gjson.Result }
 
 // is reports whether e is an event of this kind.
 func (e event) is(name recovery.EventName) bool { return e.Get("event").Str == string(name) }
 
-// at is when the event happened.
+// at returns the time of the event.
 func (e event) at() time.Time { return e.Get("time").Time() }
 
-// String renders what of the event differs between the rows.
+// String formats the fields that differ between rows.
 func (e event) String() string { return eventline.String(e.Result, "request", "session", "model") }
 
-// eventLog gathers what the gateway logs. Safe for concurrent use.
+// eventLog collects the gateway's log. It is safe for concurrent use.
 type eventLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -38,23 +38,22 @@ func (l *eventLog) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// of returns the events of one fault, in the order in which they happened: they
-// name its model, or one of its targets.
-func (l *eventLog) of(f *fault) []event {
+// eventsOf returns the events with the model or a target of a fault, in their order.
+func (l *eventLog) eventsOf(f *fault) []event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []event
 	for line := range bytes.Lines(l.buf.Bytes()) {
 		e := event{gjson.ParseBytes(line)}
-		if e.Get("model").Str == f.slug || f.owns(e.Get("target").Str) {
+		if e.Get("model").Str == f.slug || f.hasTarget(e.Get("target").Str) {
 			list = append(list, e)
 		}
 	}
 	return list
 }
 
-// owns reports whether a target, as events name it, is one of the fault's.
-func (f *fault) owns(place string) bool {
+// hasTarget reports whether an event's target is one of the fault's.
+func (f *fault) hasTarget(place string) bool {
 	for i, t := range f.targets {
 		if place == t.on+"/"+f.targetModel(i) {
 			return true
@@ -63,10 +62,10 @@ func (f *fault) owns(place string) bool {
 	return false
 }
 
-// did tells what the gateway did, in the words of X-Rebound-Recovery, how often,
-// and who answered if it was not the first target; and how many attempts it made.
-// It reads the events: after the headers no header can tell.
-func (r *row) did() (what string, attempts int) {
+// actions returns the recoveries as X-Rebound-Recovery names them, with their number and, if it is
+// not the first, the target that answered; and the number of attempts. It reads the events,
+// because a recovery after the headers is in no header.
+func (r *row) actions() (what string, attempts int) {
 	times := map[string]int{}
 	var done event
 	for _, e := range r.events {
@@ -79,7 +78,7 @@ func (r *row) did() (what string, attempts int) {
 		}
 	}
 	if done.Get("recovery").Str == "" {
-		return r.quietly(), attempts
+		return r.silentRepair(), attempts
 	}
 	actions := strings.Split(done.Get("recovery").Str, ", ")
 	for i, action := range actions {
@@ -93,7 +92,7 @@ func (r *row) did() (what string, attempts int) {
 	what = strings.Join(actions, ", ")
 	place, _, _ := strings.Cut(done.Get("target").Str, "/")
 	switch {
-	case place == "": // nobody was asked
+	case place == "": // no target got a request
 	case place != r.fault.targets[0].on:
 		what += " -> " + place
 	case place == onTwoKeys:
@@ -102,9 +101,8 @@ func (r *row) did() (what string, attempts int) {
 	return what, attempts
 }
 
-// quietly tells what the gateway mended in passing, which needs no event: the
-// two answers differ in it.
-func (r *row) quietly() string {
+// silentRepair names a repair that has no event, from the difference of the two answers.
+func (r *row) silentRepair() string {
 	if r.straight.verdict == complete && !r.straight.done && r.through.done {
 		return "[DONE] added"
 	}

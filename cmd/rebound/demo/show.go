@@ -9,15 +9,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// The pauses between the requests of the show, between this and twice this.
+// The pauses of keepRunning are random, between these and twice these.
 const (
 	betweenWell   = 120 * time.Millisecond
 	betweenFaults = 700 * time.Millisecond
 )
 
-// show asks on, mostly well and now and then with a fault, until ctx ends: for who
-// looks at the gateway's page meanwhile. Nothing is judged.
-func (s *scene) show(ctx context.Context) {
+// keepRunning sends requests until ctx ends, mostly healthy ones and some with a fault, so that
+// the status page has something to show. It does not check the answers.
+func (s *testbed) keepRunning(ctx context.Context) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 8}
 	defer transport.CloseIdleConnections()
 	a := demoAgent(&http.Client{Transport: transport}, s.gateway())
@@ -26,18 +26,18 @@ func (s *scene) show(ctx context.Context) {
 	go func() {
 		defer close(well)
 		for recovery.Wait(ctx, spread(betweenWell)) {
-			a.ask(ctx, &list[0], list[0].slug, list[0].text(list[0].answers()))
+			a.ask(ctx, &list[0], list[0].slug, list[0].text(list[0].answerModel()))
 		}
 	}()
 	for recovery.Wait(ctx, spread(betweenFaults)) {
 		f := &list[1+rand.IntN(len(list)-1)]
 		if f.script(s.up) != nil {
-			return // it was valid before
+			return // cannot happen: start loaded the same scripts
 		}
 		for i := range f.earlier {
-			a.ask(ctx, f, f.before(i), f.text(f.before(i)))
+			a.ask(ctx, f, f.earlierModel(i), f.text(f.earlierModel(i)))
 		}
-		a.ask(ctx, f, f.slug, f.text(f.answers()))
+		a.ask(ctx, f, f.slug, f.text(f.answerModel()))
 	}
 	<-well
 }

@@ -18,7 +18,7 @@ const (
 	yellow = "33"
 )
 
-// printer writes what the user reads, and keeps the first error of that.
+// printer writes the output and keeps the first error.
 type printer struct {
 	out    io.Writer
 	colour bool
@@ -31,7 +31,7 @@ func (p *printer) printf(format string, args ...any) {
 	}
 }
 
-// paint colours s for a terminal that wants it.
+// paint colours s if colours are on.
 func (p *printer) paint(colour, s string) string {
 	if !p.colour || colour == "" || s == "" {
 		return s
@@ -40,34 +40,34 @@ func (p *printer) paint(colour, s string) string {
 }
 
 func (p *printer) intro() {
-	n := len(faults()) - 1 // the first row is none
-	p.printf("Running %d faults, each straight and through Rebound, all at the same time: about %.0f seconds.\n\n",
-		n, patience.Seconds()+1)
+	n := len(faults()) - 1 // the first row has no fault
+	p.printf("Running %d faults, each straight and through Rebound, all at the same time. This takes about %.0f seconds.\n\n",
+		n, agentTimeout.Seconds()+1)
 }
 
 // cell is a text with its colour.
 type cell struct{ text, colour string }
 
-// cells are the columns of a row.
+// cells returns the columns of a row.
 func (r *row) cells() []cell {
-	what, attempts := r.did()
+	what, attempts := r.actions()
 	straight := cell{r.straight.String(), red}
 	if r.straight.verdict == complete {
 		straight.colour = green
 	}
 	through := cell{r.through.String(), green}
 	switch {
-	case !r.kept():
+	case !r.asExpected():
 		through = cell{"!! " + through.text, red}
-	case r.fault.told:
+	case r.fault.explained:
 		through.colour = yellow
-	case r.fault.honest:
+	case r.fault.unrecoverable:
 		through = cell{fmt.Sprintf("honest error at %d %%", r.through.percent), yellow}
 	}
 	return []cell{{"  " + r.fault.title, ""}, straight, through, {what, ""}, {strconv.Itoa(attempts), ""}}
 }
 
-// table prints the rows under the headlines of their groups.
+// table prints the rows, with the headlines of their groups.
 func (p *printer) table(rows []row) {
 	lines := [][]cell{{{"FAULT", bold}, {"STRAIGHT", bold}, {"THROUGH REBOUND", bold}, {"WHAT REBOUND DID", bold}, {"TRIES", bold}}}
 	for i := range rows {
@@ -76,8 +76,8 @@ func (p *printer) table(rows []row) {
 	p.align(lines, func(i int) string { return rows[i].fault.group })
 }
 
-// align prints lines, of which the first is the head, with their columns aligned. Above
-// the i-th of the others stands its headline, if it has one.
+// align prints lines in aligned columns. The first line is the head; headline(i) is printed above
+// the i-th of the others unless it is "".
 func (p *printer) align(lines [][]cell, headline func(i int) string) {
 	width := make([]int, len(lines[0]))
 	for _, line := range lines {
@@ -100,19 +100,19 @@ func (p *printer) align(lines [][]cell, headline func(i int) string) {
 	}
 }
 
-// legend explains the words of the table.
+// legend explains the terms of the table.
 func (p *printer) legend() {
 	lines := [...][2]string{
-		{"fallback", "the model has a second target, which is well."},
-		{"straight", "a small agent asks the upstream itself. It does what the usual SDKs do: 2 retries after 0.5 s and"},
-		{"", "1 s, or as Retry-After says; a stream that ends without an error is an answer."},
-		{"looks complete", "the text is not whole and nothing says so: most SDKs report success."},
-		{"hung", fmt.Sprintf("neither answer nor error; the agent gives up after %.0f s (most SDKs: 10 minutes).", patience.Seconds())},
-		{"through Rebound", "the same agent, one request; its text is compared with the whole answer."},
-		{"bad call", "the agent cannot run the tool call; it would tell the model, and pay for another turn."},
-		{"told", "the user reads what went wrong and what is needed, in place of an error or of one more try."},
-		{"honest error", "nothing can complete what was already shown, so the agent gets an error, never a clean end."},
-		{"did, tries", "what X-Rebound-Recovery and X-Rebound-Attempts say, from the gateway's events; -> is who answered."},
+		{"fallback", "the model has a second target, which is healthy."},
+		{"straight", "a small agent uses the upstream directly. Like the usual SDKs it retries twice, after 0.5 s and"},
+		{"", "1 s or as Retry-After says, and accepts any stream that ends without an error."},
+		{"looks complete", "the text is not complete, but there is no error: most SDKs report success."},
+		{"hung", fmt.Sprintf("no answer and no error; the agent gives up after %.0f s (most SDKs: 10 minutes).", agentTimeout.Seconds())},
+		{"through Rebound", "the same agent, with one request; its text is compared with the complete answer."},
+		{"bad call", "the agent cannot run the tool call; it would have to pay for another turn."},
+		{"explained", "the user reads what is wrong and what is needed, instead of an error or another attempt."},
+		{"honest error", "nothing can complete the text that was already shown, so the agent gets an error, never a clean end."},
+		{"did, tries", "X-Rebound-Recovery and X-Rebound-Attempts, from the gateway's events; -> is the target that answered."},
 	}
 	p.printf("\n")
 	for _, l := range lines {
@@ -122,7 +122,7 @@ func (p *printer) legend() {
 }
 
 // tally counts outcomes.
-type tally struct{ complete, looks, unusable, told, hung, failed int }
+type tally struct{ complete, looks, unusable, explained, hung, failed int }
 
 func (t *tally) add(v verdict) {
 	switch {
@@ -132,8 +132,8 @@ func (t *tally) add(v verdict) {
 		t.looks++
 	case v == unusable:
 		t.unusable++
-	case v == told:
-		t.told++
+	case v == explained:
+		t.explained++
 	case v == hung:
 		t.hung++
 	default:
@@ -141,7 +141,7 @@ func (t *tally) add(v verdict) {
 	}
 }
 
-// summary prints the totals; it returns whether every promise was kept.
+// summary prints the totals and reports whether every row is as expected.
 func (p *printer) summary(rows []row, took time.Duration) bool {
 	var straight, through tally
 	var missed []string
@@ -149,30 +149,30 @@ func (p *printer) summary(rows []row, took time.Duration) bool {
 		r := &rows[i]
 		straight.add(r.straight.verdict)
 		through.add(r.through.verdict)
-		if !r.kept() {
+		if !r.asExpected() {
 			missed = append(missed, r.fault.title)
 		}
 	}
 	p.side("Straight:", straight, len(rows), "errors", "")
 	if len(missed) == 0 {
 		p.side("Through Rebound:", through, len(rows), plural(through.failed, "honest error"), green)
-		p.printf("Every row is as promised. %.1f s.\n", took.Seconds())
+		p.printf("Every row is as expected. %.1f s.\n", took.Seconds())
 		return true
 	}
 	p.side("Through Rebound:", through, len(rows), plural(through.failed, "error"), red)
-	p.printf("%s\n", p.paint(red, fmt.Sprintf("Not as promised (!!): %s. %.1f s.", strings.Join(missed, "; "), took.Seconds())))
+	p.printf("%s\n", p.paint(red, fmt.Sprintf("Not as expected (!!): %s. %.1f s.", strings.Join(missed, "; "), took.Seconds())))
 	return false
 }
 
-// side prints how the questions of one side ended.
+// side prints the totals of one column.
 func (p *printer) side(name string, t tally, of int, errors, colour string) {
 	counts := fmt.Sprintf("%-16s %2d of %d complete, %d %s, %d incomplete but looking complete, %d hung", name, t.complete, of, t.failed, errors,
 		t.looks, t.hung)
 	if t.unusable > 0 {
 		counts += fmt.Sprintf(", %d bad calls", t.unusable)
 	}
-	if t.told > 0 {
-		counts += fmt.Sprintf(", %d told", t.told)
+	if t.explained > 0 {
+		counts += fmt.Sprintf(", %d explained", t.explained)
 	}
 	p.printf("%s\n", p.paint(colour, counts))
 }
@@ -184,8 +184,7 @@ func plural(n int, noun string) string {
 	return noun + "s"
 }
 
-// events prints what the gateway logged about each fault, with the time since
-// the demo began.
+// events prints the gateway's events for each fault, with the time since the start.
 func (p *printer) events(rows []row, started time.Time) {
 	for i := range rows {
 		p.printf("\n%s\n", p.paint(bold, rows[i].fault.title))

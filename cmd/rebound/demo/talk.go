@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The tools that the agent offers where a fault needs them. The schemas are as
-// libraries write them, with their version in front.
+// The tools that the agent offers if a fault needs them. Like those of many libraries, the schemas
+// begin with $schema.
 const (
 	toolRead = "read_file"
 	toolRun  = "bash"
@@ -16,7 +16,7 @@ const (
 	runSchema  = `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`
 )
 
-// required are the arguments that a tool cannot do without.
+// required returns the required argument of a tool, or "" for an unknown tool.
 func required(tool string) string {
 	switch tool {
 	case toolRead:
@@ -27,7 +27,7 @@ func required(tool string) string {
 	return ""
 }
 
-// toolList is the tools of a request, followed by a comma.
+// toolList returns the tools field of a request, followed by a comma.
 func toolList() string {
 	one := func(name, description, schema string) string {
 		return fmt.Sprintf(`{"type":"function","function":{"name":%q,"description":%q,"parameters":%s}}`, name, description, schema)
@@ -35,59 +35,61 @@ func toolList() string {
 	return `"tools":[` + one(toolRead, "Read a file.", readSchema) + "," + one(toolRun, "Run a command.", runSchema) + "],"
 }
 
-// called is the model's message with one call.
-func called(id, tool, args string) string {
+// assistantCall returns an assistant message with one call.
+func assistantCall(id, tool, args string) string {
 	return fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}]}`, id, tool,
 		quote(args))
 }
 
-// result is what a tool answered.
+// result returns a tool message.
 func result(id, text string) string {
 	return fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":%s}`, id, quote(text))
 }
 
-// one is a turn: a call and its result.
-func one(id, tool, args, text string) string { return called(id, tool, args) + "," + result(id, text) }
-
-// listing is the first turn of all conversations with tools.
-func listing() string {
-	return one("call_ls", toolRun, `{"command":"ls"}`, "Makefile\nmain.go\npyproject.toml\nsrc")
+// toolTurn returns a call and its result.
+func toolTurn(id, tool, args, text string) string {
+	return assistantCall(id, tool, args) + "," + result(id, text)
 }
 
-// longRead is a session that has read more than a small window holds.
+// firstTurn returns the first turn of all conversations with tools.
+func firstTurn() string {
+	return toolTurn("call_ls", toolRun, `{"command":"ls"}`, "Makefile\nmain.go\npyproject.toml\nsrc")
+}
+
+// longRead returns a session that has read more than a small window holds.
 func longRead(files int) string {
-	turns := []string{listing()}
+	turns := []string{firstTurn()}
 	for i := range files {
 		var text strings.Builder
 		for line := range 120 {
 			fmt.Fprintf(&text, "%4d  func step%d_%d(in *state) error { return in.advance(%d) }\n", line+1, i, line, line*7+i)
 		}
-		turns = append(turns, one(fmt.Sprintf("call_r%d", i), toolRead, fmt.Sprintf(`{"path":"src/part%d.go"}`, i), text.String()))
+		turns = append(turns, toolTurn(fmt.Sprintf("call_r%d", i), toolRead, fmt.Sprintf(`{"path":"src/part%d.go"}`, i), text.String()))
 	}
 	return strings.Join(turns, ",")
 }
 
-// stuck is a session whose last turns all failed in the same way.
+// stuck returns a session whose last turns all failed in the same way.
 func stuck(turns int) string {
-	list := []string{listing()}
+	list := []string{firstTurn()}
 	for i := range turns {
-		list = append(list, one(fmt.Sprintf("call_m%d", i), toolRun, `{"command":"make"}`,
+		list = append(list, toolTurn(fmt.Sprintf("call_m%d", i), toolRun, `{"command":"make"}`,
 			"make: *** [Makefile:12: build] Error 2\ncc: fatal error: no input files\n\nCommand exited with code 2"))
 	}
 	return strings.Join(list, ",")
 }
 
-// misplaced is a session that reads a file by its name, although a search printed its path.
+// misplaced returns a session that reads a file by its name, although a search printed its path.
 func misplaced() string {
-	return listing() + "," + one("call_grep", toolRun, `{"command":"grep -rn DEBUG ."}`, "src/app/settings.py:12:DEBUG = True") + "," +
-		one("call_read", toolRead, `{"path":"settings.py"}`, "Error: ENOENT: no such file or directory, open 'settings.py'")
+	return firstTurn() + "," + toolTurn("call_grep", toolRun, `{"command":"grep -rn DEBUG ."}`, "src/app/settings.py:12:DEBUG = True") + "," +
+		toolTurn("call_read", toolRead, `{"path":"settings.py"}`, "Error: ENOENT: no such file or directory, open 'settings.py'")
 }
 
-// orphaned is a session with a result whose call the client has cut away.
-func orphaned() string { return result("call_gone", "Makefile") + "," + listing() }
+// orphaned returns a session with a tool result whose call the client has removed.
+func orphaned() string { return result("call_gone", "Makefile") + "," + firstTurn() }
 
-// quote is a JSON string.
+// quote returns s as a JSON string.
 func quote(s string) string {
-	b, _ := json.Marshal(s) // a string always can be
+	b, _ := json.Marshal(s) // strings always marshal
 	return string(b)
 }

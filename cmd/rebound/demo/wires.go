@@ -11,8 +11,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// wire is the API in which the agent asks, in the words of "rebound crashtest --format".
-// The zero value is chat, too.
+// wire is the API that the agent uses, as "rebound crashtest --format" names it. The zero value
+// is the same as chat.
 type wire string
 
 const (
@@ -21,18 +21,18 @@ const (
 	messages  wire = "messages"
 )
 
-// elsewhere reports whether it is not Chat Completions.
-func (w wire) elsewhere() bool { return w == responses || w == messages }
+// notChat reports whether w is not Chat Completions.
+func (w wire) notChat() bool { return w == responses || w == messages }
 
-// path is where questions go, below /v1.
+// path returns the path of requests below /v1.
 func (w wire) path() string {
-	if w.elsewhere() {
+	if w.notChat() {
 		return "/" + string(w)
 	}
 	return "/chat/completions"
 }
 
-// ask is a question without history in a format other than Chat Completions. Nothing is stored.
+// ask returns a request without history in a format other than Chat Completions, with store false.
 func (w wire) ask(model, text string) string {
 	if w == responses {
 		return fmt.Sprintf(`{"model":%s,"stream":true,"store":false,"input":[{"role":"system","content":"You are a coding agent."},{"role":"user","content":%q}]}`, quote(model), text)
@@ -40,8 +40,8 @@ func (w wire) ask(model, text string) string {
 	return fmt.Sprintf(`{"model":%s,"stream":true,"max_tokens":1024,"system":"You are a coding agent.","messages":[{"role":"user","content":%q}]}`, quote(model), text)
 }
 
-// read reads a stream as most SDKs do: what ends without an error is a complete answer,
-// whether its last event came or not.
+// read reads a stream as most SDKs do: a stream that ends without an error is a complete answer,
+// even without its last event.
 func (w wire) read(body io.Reader) (r reply) {
 	var text strings.Builder
 	event := r.chatEvent
@@ -74,7 +74,7 @@ func (w wire) read(body io.Reader) (r reply) {
 	return r
 }
 
-// chatEvent takes in an event of a chat completion and returns its text.
+// chatEvent adds an event of a chat completion and returns its text.
 func (r *reply) chatEvent(e gjson.Result) string {
 	if e.Get("error").Exists() {
 		r.err = errEvent
@@ -83,11 +83,11 @@ func (r *reply) chatEvent(e gjson.Result) string {
 	if r.id == "" {
 		r.id = e.Get("id").Str
 	}
-	r.calls = add(r.calls, e.Get("choices.0.delta.tool_calls"))
+	r.calls = appendCalls(r.calls, e.Get("choices.0.delta.tool_calls"))
 	return e.Get("choices.0.delta.content").Str
 }
 
-// responseEvent takes in an event of a response and returns its text.
+// responseEvent adds an event of a response and returns its text.
 func (r *reply) responseEvent(e gjson.Result) string {
 	switch e.Get("type").Str {
 	case "response.created":
@@ -102,7 +102,7 @@ func (r *reply) responseEvent(e gjson.Result) string {
 	return ""
 }
 
-// messageEvent takes in an event of a message and returns its text.
+// messageEvent adds an event of a message and returns its text.
 func (r *reply) messageEvent(e gjson.Result) string {
 	switch e.Get("type").Str {
 	case "message_start":

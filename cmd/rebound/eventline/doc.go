@@ -1,3 +1,3 @@
-// Package eventline renders events of a gateway for people, one line each.
-// It does not choose which events are shown.
+// Package eventline formats a gateway's events as lines of text. It does not choose which events
+// to show.
 package eventline

@@ -9,8 +9,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// String renders an event, which is JSON, but for its time and the fields that the
-// reader knows anyway.
+// String formats a JSON event as one line, without its time, the fields in known, and fields that
+// only programs need.
 func String(event gjson.Result, known ...string) string {
 	var b strings.Builder
 	b.WriteString(event.Get("event").Str)
@@ -21,7 +21,7 @@ func String(event gjson.Result, known ...string) string {
 			return true
 		case "upstream_key":
 			if strings.HasPrefix(value, "client-") {
-				return true // the client's own
+				return true // the client's own credential
 			}
 		}
 		if slices.Contains(known, k.Str) {
@@ -36,6 +36,6 @@ func String(event gjson.Result, known ...string) string {
 	return b.String()
 }
 
-// special reports whether a character would blur where a value ends, or be obeyed by
-// a terminal.
+// special reports whether a character needs quoting: it could end a value early or control a
+// terminal.
 func special(c rune) bool { return c <= ' ' || c == '"' || !strconv.IsPrint(c) }
