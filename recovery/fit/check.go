@@ -9,7 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// The reasons for which a fitted request is not sent.
+// The reasons not to send a fitted request.
 var (
 	errNotSmaller = errors.New("the result is not smaller")
 	errPairing    = errors.New("calls and results do not match")
@@ -18,9 +18,8 @@ var (
 	errArguments  = errors.New("the arguments of a call are no longer what they were: a JSON object")
 )
 
-// check compares a fitted request with its original before anything is sent.
-// It knows nothing of how the edits were planned. That the result is valid JSON
-// is sure: it was parsed.
+// check compares a fitted request with its original before it is sent. It is independent
+// of the code that plans the edits. The result is valid JSON, since it was parsed.
 func check(before, after *transcript.Body, r *parseCache) error {
 	if len(after.Raw()) >= len(before.Raw()) {
 		return errNotSmaller
@@ -38,12 +37,12 @@ func check(before, after *transcript.Body, r *parseCache) error {
 	return checkProtected(before, after)
 }
 
-// faults counts what providers refuse in a history.
+// faults counts what providers reject in a history.
 type faults struct {
 	orphans          int  // results without a call in the answer before them
-	unanswered       int  // calls without a result, but in the last answer
-	empty            int  // messages that say nothing and call nothing
-	broken           int  // calls whose arguments are no JSON object
+	unanswered       int  // calls without a result, except in the last answer
+	empty            int  // messages without text, attachments and calls, except the last
+	broken           int  // calls whose arguments are not a JSON object
 	startsWithResult bool // the conversation begins with a result
 }
 
@@ -52,11 +51,11 @@ func faultsOf(b *transcript.Body, r *parseCache) (f faults) {
 	began := false
 	list, anywhere := b.Messages(), b.PairsAnywhere()
 	for i, m := range list {
-		said := r.parse(m)
+		p := r.parse(m)
 		switch m.Role {
 		case transcript.RoleTool:
 			f.startsWithResult = f.startsWithResult || !began
-			if id := said.answers; open[id] > 0 {
+			if id := p.answers; open[id] > 0 {
 				open[id]--
 			} else {
 				f.orphans++
@@ -70,19 +69,19 @@ func faultsOf(b *transcript.Body, r *parseCache) (f faults) {
 			}
 			open = nil
 		}
-		f.broken += said.brokenCalls
-		if len(said.calls) > 0 {
+		f.broken += p.brokenCalls
+		if len(p.calls) > 0 {
 			if open == nil {
-				open = make(map[string]int, len(said.calls))
+				open = make(map[string]int, len(p.calls))
 			}
-			for _, c := range said.calls {
+			for _, c := range p.calls {
 				open[c.ID]++
 			}
 		}
 		if m.Role != transcript.RoleSystem && m.Role != transcript.RoleDeveloper {
 			began = true
 		}
-		if len(said.calls) == 0 && i < len(list)-1 && said.text == "" && said.shape.Media == 0 {
+		if len(p.calls) == 0 && i < len(list)-1 && p.text == "" && p.shape.Media == 0 {
 			f.empty++
 		}
 	}
@@ -94,7 +93,7 @@ func faultsOf(b *transcript.Body, r *parseCache) (f faults) {
 	return f
 }
 
-// onlyMedia reports whether a message has lost nothing but its attachments.
+// onlyMedia reports whether a message has lost only its attachments.
 func onlyMedia(before, after transcript.Message) bool {
 	a, b := before.Shape(), after.Shape()
 	if a.Media == 0 || b.Media > 0 {
@@ -111,8 +110,8 @@ func onlyMedia(before, after transcript.Message) bool {
 	return true
 }
 
-// onlyPastes reports whether a person's message has lost nothing but what was
-// pasted into it: what stands before the first paste and behind the last is there.
+// onlyPastes reports whether a user's message was shortened only where something was
+// pasted: the text before the first paste and after the last is unchanged.
 func onlyPastes(before, after string) bool {
 	list := findPastes(before, false)
 	if len(list) == 0 {
@@ -122,8 +121,8 @@ func onlyPastes(before, after string) bool {
 	return strings.HasPrefix(after, before[:first]) && strings.HasSuffix(after, before[last:]) && strings.Contains(after, `{"_compressed"`)
 }
 
-// checkProtected checks what is never changed: which fields there are, and the
-// messages up to the first answer, or what an earlier fitting put in its place.
+// checkProtected checks what fitting never changes: the names of the fields, and the messages up
+// to the first answer, or to the replacement that an earlier fitting made for it.
 func checkProtected(before, after *transcript.Body) error {
 	a, b := before.Messages(), after.Messages()
 	for i, m := range a {

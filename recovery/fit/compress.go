@@ -8,7 +8,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Report says what an offline fitting did. Sizes are of the request body.
+// Report describes an offline fitting. Sizes are of the request body.
 type Report struct {
 	TokensBefore int      `json:"tokens_before"`
 	TokensAfter  int      `json:"tokens_after"`
@@ -18,11 +18,11 @@ type Report struct {
 	CharsAfter   int      `json:"compressed_chars"`
 }
 
-// Compress fits a request to a window of limit tokens, of which reserve are kept
-// for the answer, without a summariser and without a session. A negative reserve
-// is what the request asks for, as far as the history need not give way for it:
-// then the answer's limit is lowered to what is left. A request that fits is
-// returned as it is; ok is false where it cannot be made to fit.
+// Compress fits a request to a window of limit tokens, of which reserve are kept for the
+// answer, without a summariser and without a session. A negative reserve stands for the
+// request's own output limit, at most a quarter of the window; then the output limit is
+// lowered to what is left. A request that fits is returned unchanged; ok is false if it
+// cannot be made to fit.
 func Compress(cfg Config, b *transcript.Body, w Counter, model string, limit, reserve int) (out *transcript.Body, r Report, ok bool) {
 	chars := utf8.RuneCount(b.Raw())
 	total := w.Measure(b, model).Total
@@ -39,7 +39,7 @@ func Compress(cfg Config, b *transcript.Body, w Counter, model string, limit, re
 		v := newHistory(b, newParseCache(), nil)
 		k, plain := newRevision(v, w, model), newRevision(v, w, model)
 		target := int(cfg.TargetShare * float64(budget))
-		// What hardly fits overflows with the next turn, so the last resort goes further.
+		// A request that barely fits overflows with the next turn, so the limit is lower.
 		p := &planner{cfg: &cfg, goal: goal{budget: budget, target: target, limit: max(target, budget*85/100)}}
 		if !p.run(context.Background(), k) {
 			return b, r, false

@@ -8,34 +8,34 @@ import (
 
 // Config says when requests are fitted to a context window, and how far.
 type Config struct {
-	// Enabled is false to leave context errors to the client.
+	// Enabled turns fitting on. Without it the client gets context errors as they are.
 	Enabled bool `yaml:"enabled"`
-	// Summarize allows extra calls that summarise the oldest turns where the
-	// other ways do not suffice.
+	// Summarize allows extra calls that summarise the oldest turns when cutting
+	// long texts does not suffice.
 	Summarize bool `yaml:"summarize"`
-	// Summarizer is who writes summaries; the target itself when empty.
+	// Summarizer is the model that writes summaries; the target itself if empty.
 	Summarizer Summarizer `yaml:"summarizer"`
-	// SummarizeResults has the summariser shorten single large results too,
-	// instead of keeping their first and last lines.
+	// SummarizeResults has the summariser also condense single large results,
+	// instead of keeping their most informative lines.
 	SummarizeResults bool `yaml:"summarize_results"`
-	// ThresholdChars and ThresholdArgs are the sizes in characters of old results and
-	// of the arguments of old calls, in proportion to which both are cut.
+	// ThresholdChars and ThresholdArgs are lengths in characters, of old results and
+	// of arguments of old calls. Both are cut to the same multiple of these.
 	ThresholdChars int `yaml:"threshold_chars"`
 	ThresholdArgs  int `yaml:"threshold_args"`
 	// TargetShare is the share of the budget (window less output reserve) that a
-	// request has after fitting.
+	// request fills after fitting.
 	TargetShare float64 `yaml:"target_share"`
-	// TriggerShare is the share of the window above which a known count (output
-	// reserve included) is fitted before it is sent.
+	// TriggerShare is the share of the window above which a request whose count is known
+	// (output reserve included) is fitted before it is sent.
 	TriggerShare float64 `yaml:"trigger_share"`
-	// KeepRecent is the share of the budget that recent turns have for themselves.
+	// KeepRecent is the share of the budget reserved for recent turns.
 	KeepRecent float64 `yaml:"keep_recent"`
-	// MaxRefits is how often one request is fitted again after its first fitting was refused.
+	// MaxRefits is how often a request is fitted again after its first fitting was refused.
 	MaxRefits int `yaml:"max_refits"`
 	// TTL is how long a session's edits are remembered after its last request.
 	TTL time.Duration `yaml:"ttl"`
-	// MinTokens is the size below which a request is not looked up, while no
-	// limit of its target is known.
+	// MinTokens is the size below which the store is not read while no limit of the
+	// target is known.
 	MinTokens int `yaml:"min_tokens"`
 }
 

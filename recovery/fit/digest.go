@@ -17,39 +17,39 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Where a text in place of messages begins; what follows is how many.
+// The beginnings of a text that replaces messages; their number follows.
 const (
 	summaryHead = "Summary of "
 	digestHead  = "Digest of "
 )
 
-// line is a line that a digest may have. A line with no worth is not told.
+// line is a candidate line of a digest. A line with no worth is left out.
 type line struct {
 	text  string
 	worth float64
 }
 
-// What lines are worth: facts by themselves, all others so many times what salience says.
+// The worth of lines: fixed for facts and commands, for all others a factor of salience.
 const (
-	worthFact      = 30 // what the user demands, files, open errors
+	worthFact      = 30 // the user's demands, files, open errors
 	worthSaid      = 3
 	worthResult    = 1
-	worthWritten   = 0.3 // arguments: what was written can be read
-	worthCommand   = 0.5 // that was run, by itself
-	courtesyFactor = 0.1 // of what announces something or is polite, and tells no fact
+	worthWritten   = 0.3 // arguments: what was written can be read again
+	worthCommand   = 0.5
+	courtesyFactor = 0.1 // further factor for announcements and politeness
 )
 
-// digest collects the lines of messages that go, in their order.
+// digest collects the lines of messages to be removed, in their order.
 type digest struct {
 	lines          []line
-	byText         map[string]int // the last line that says so
-	fileLines      map[string]int // the line of each file
-	openErrors     map[string]int // the line of each error that nothing resolved, by what was tried
-	earlierSummary string         // of an earlier summary
+	byText         map[string]int // index of the last line with a text
+	fileLines      map[string]int // index of the line of each file
+	openErrors     map[string]int // index of the line of each unresolved error, by attempt
+	earlierSummary string         // a model's words from an earlier replacement
 }
 
-// digest reads messages that go. What an earlier text in their place says that
-// the messages do not is kept too.
+// digest collects the lines of the messages to be removed, and keeps the model's words of an
+// earlier replacement.
 func (k *revision) digest(ctx context.Context, removed []int) *digest {
 	d := &digest{byText: map[string]int{}, fileLines: map[string]int{}, openErrors: map[string]int{}}
 	if k.cut != nil {
@@ -62,7 +62,7 @@ func (k *revision) digest(ctx context.Context, removed []int) *digest {
 		case len(left) > 0 && left[0] == i:
 			left = left[1:]
 			d.addMessage(it, k.v.excerpts)
-		case it.result && it.caller >= 0: // it is kept, and says how the matter stands
+		case it.result && it.caller >= 0: // this later result stays, and supersedes an error
 			d.forget(d.openErrors, it.call.attempt)
 		}
 	}
@@ -70,7 +70,7 @@ func (k *revision) digest(ctx context.Context, removed []int) *digest {
 	return d
 }
 
-// addMessage notes what one message says.
+// addMessage adds the lines of one message.
 func (d *digest) addMessage(it *item, e excerpts) {
 	switch {
 	case it.isReplacement():
@@ -108,7 +108,7 @@ func (d *digest) addMessage(it *item, e excerpts) {
 	}
 }
 
-// addResult notes what came of a call.
+// addResult adds the lines of a result, and updates the files and open errors.
 func (d *digest) addResult(it *item, e excerpts) {
 	if c := &it.call; it.caller >= 0 {
 		attempt := c.attempt
@@ -116,7 +116,7 @@ func (d *digest) addResult(it *item, e excerpts) {
 		if c.command != "" {
 			d.add("$ "+oneLine(c.command, 120), worthCommand)
 		}
-		if it.failed() { // the error is the last line of those it came with
+		if it.failed() { // its lines come before the line that names the error
 			d.addLines(it.text, worthResult, e)
 			d.setFact(d.openErrors, attempt, failedPrefix+c.label()+": "+cmp.Or(errorIn(it.text), oneLine(it.text, maxLine/2)))
 			return
@@ -128,14 +128,14 @@ func (d *digest) addResult(it *item, e excerpts) {
 	d.addLines(it.text, worthResult, e)
 }
 
-// addLines notes the lines of a text.
+// addLines adds the lines of a text.
 func (d *digest) addLines(text string, factor float64, e excerpts) {
 	for _, p := range e.pieces(text) {
 		d.add(strings.TrimSpace(p.text), factor*p.score)
 	}
 }
 
-// add notes a line. Of what is said twice the last counts.
+// add appends a line and returns its index. Of equal lines only the last keeps its worth.
 func (d *digest) add(text string, worth float64) int {
 	if old, ok := d.byText[text]; ok {
 		worth = max(worth, d.lines[old].worth)
@@ -149,12 +149,13 @@ func (d *digest) add(text string, worth float64) int {
 	return len(d.lines) - 1
 }
 
-// setFact notes a line that is sure, in place of the one that m has under the key.
+// setFact adds a fact, which replaces the one that m has under key.
 func (d *digest) setFact(m map[string]int, key, text string) {
 	d.forget(m, key)
 	m[key] = d.add(text, worthFact)
 }
 
+// forget takes the worth of the fact that m has under key.
 func (d *digest) forget(m map[string]int, key string) {
 	if at, ok := m[key]; ok {
 		d.lines[at].worth = 0
@@ -163,7 +164,7 @@ func (d *digest) forget(m map[string]int, key string) {
 	}
 }
 
-// addFile notes a file. Reading does not change what was done to it.
+// addFile adds what was done to a file. A read does not replace an earlier edit.
 func (d *digest) addFile(act trajectory.Act, file string) {
 	if at, ok := d.fileLines[file]; ok {
 		was, _, _ := strings.Cut(d.lines[at].text, " ")
@@ -179,21 +180,21 @@ func (d *digest) addFile(act trajectory.Act, file string) {
 
 const failedPrefix = "failed: "
 
-// maxEarlierSummary bounds what is kept of earlier summaries, in bytes.
+// maxEarlierSummary limits the words kept from earlier summaries, in bytes.
 const maxEarlierSummary = 12 << 10
 
-// quotesHead stands before the lines that the program quotes.
+// quotesHead is the heading of the quoted lines.
 const quotesHead = "Lines quoted from them, in their order:"
 
-// merge takes over what an earlier text tells; beside says that its messages are at
-// hand, so that only the summariser's words are news.
-func (d *digest) merge(text string, beside bool) {
+// merge takes over the content of an earlier replacement. wordsOnly takes only the model's
+// words, if the quoted messages themselves are at hand.
+func (d *digest) merge(text string, wordsOnly bool) {
 	_, body, _ := strings.Cut(gjson.Get(text, "summary").String(), "\n")
 	words, quotes, _ := strings.Cut(body, quotesHead)
 	if words = recovery.Head(strings.TrimSpace(words), maxEarlierSummary-len(d.earlierSummary)); words != "" {
 		d.earlierSummary = strings.TrimSpace(d.earlierSummary + "\n" + words)
 	}
-	if beside {
+	if wordsOnly {
 		return
 	}
 	for l := range strings.Lines(quotes) {
@@ -216,7 +217,7 @@ func (d *digest) merge(text string, beside bool) {
 
 var fileName = regexp.MustCompile(`[\w.@~-]*[/.][\w./@-]+`)
 
-// discountRepeats lowers what lines are worth that are like later ones but for files and numbers.
+// discountRepeats lowers the worth of lines that differ from later ones only in file names and numbers.
 func (d *digest) discountRepeats() {
 	like := map[string]int{}
 	for i := len(d.lines) - 1; i >= 0; i-- {
@@ -228,12 +229,11 @@ func (d *digest) discountRepeats() {
 	}
 }
 
-// lineOverhead is how many bytes each line counts for besides its own when what it is
-// worth is weighed against what it costs.
+// lineOverhead is added to the length of a line, in bytes, when lines are ranked by worth
+// per length, so that short lines do not always win.
 const lineOverhead = 400
 
-// render tells the lines that say most for their length, in their order, in at
-// most so many bytes.
+// render returns the lines with the most worth per length, in their order, within room bytes.
 func (d *digest) render(room int) string {
 	best := make([]int, 0, len(d.lines))
 	for i, l := range d.lines {
@@ -261,9 +261,8 @@ func (d *digest) render(room int) string {
 	return b.String()
 }
 
-// replacement returns the text in place of removed messages, of at most so many tokens if
-// that is possible: the summariser's words, if there are any, and what the
-// program quotes. used is how many it has.
+// replacement returns the text that replaces the removed messages: a model's words, if there
+// are any, and quoted lines, of at most tokens if possible. used is how many tokens it has.
 func (k *revision) replacement(removed []int, words string, d *digest, tokens int) (text string, used int) {
 	chars := 0
 	for _, i := range removed {
@@ -292,8 +291,8 @@ func (k *revision) replacement(removed []int, words string, d *digest, tokens in
 	return text, used
 }
 
-// isReplacement reports whether the message is a text that an earlier fitting put in
-// place of others, and which the client now has in its history.
+// isReplacement reports whether the message replaces others since an earlier fitting, and the
+// client now has it in its history.
 func (it *item) isReplacement() bool {
 	if it.result || it.Role != transcript.RoleUser && it.Role != transcript.RoleAssistant || !isCompressed(it.text) {
 		return false
@@ -303,19 +302,19 @@ func (it *item) isReplacement() bool {
 }
 
 var (
-	// announced are how sentences begin that say what is done next, or are polite: the
-	// calls that follow say the former, and nobody needs the latter.
+	// announcement matches sentences that announce the next step, which the call itself
+	// shows, or are only polite.
 	announcement = regexp.MustCompile(`(?i)^\W*(?:now,? )?(?:let me|let's|let us|i'll|i will|i'm going to|i am going to|now i|now let|next,? i|first,? i|` +
 		`i need to (?:see|check|look|find)|i can see|here(?:'s| is) (?:the|what)|perfect|great|excellent|good (?:question|idea|point|catch)|` +
 		`you(?:'re| are) (?:absolutely )?right|sorry|sure|of course|okay|ok|done|thank)\b`)
-	// demandWords is how people restrict work.
+	// demandWords matches words with which users restrict the work.
 	demandWords = regexp.MustCompile(`(?i)\b(?:must|never|always|only|avoid|forbidden|prohibited|required|mandatory|shall|should(?: not|n['’]t)|ensure|make sure|` +
 		`instead of|rather than|without|not allowed|under no circumstances|stick to|at (?:most|least)|(?:do|does|can|may|must|should|shall|will)(?:n['’]t| not)|` +
 		`cannot|no (?:new|other|more|longer)|leave|keep|use|prefer|remember)\b`)
 	sentenceEnd = regexp.MustCompile("[.!?](?:[\"')\\]`*]*)\\s+")
 )
 
-// sentences divides a line. What is too short for one stays with what follows.
+// sentences splits a line. A sentence that is too short stays with the next one.
 func sentences(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		start := 0
@@ -331,8 +330,8 @@ func sentences(text string) func(yield func(string) bool) {
 	}
 }
 
-// demands reports whether a line of a person demands or forbids something: it is a
-// sentence rather than code or output, and no question.
+// demands reports whether a user's line demands or forbids something: it is a sentence, not
+// code, output or a question.
 func demands(s string) bool {
 	s = strings.TrimSpace(s)
 	words := len(strings.Fields(s))

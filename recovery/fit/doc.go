@@ -1,50 +1,49 @@
-// Package fit makes a request fit its target's context window, only when it
-// must, and the same way again on every later request of the session.
+// Package fit shortens a request's history so that the request fits its target's context
+// window, only when it must, and in the same way on every later request of the session.
 //
-// flow.go shows the way from a request that is too long to the body that goes upstream, in order.
-// What it calls:
+// flow.go shows the steps from a request that is too long to the body that goes upstream.
+// They use:
 //
 //	count (a package)
-//	           tokens of a request, anchored on what upstreams reported
-//	limits     what a target's window is, and the room for an answer
-//	history    the conversation as the planner reads it, each message read once
-//	plan       which edits bring the request to the target size, the first that suffice:
+//	           the tokens of a request, anchored on what upstreams reported
+//	limits     a target's window, and the reserve for the answer
+//	history    the parsed conversation; each message is parsed once
+//	plan       the edits that bring the request to the target size, by tier, the first that suffice:
 //	             results, arguments, long
-//	                        what is longer is cut to one length, as great as the target allows:
-//	                        old results, arguments of old calls, and anything that alone takes
-//	                        much of the budget: of a person's message what was pasted into it
+//	                        old results, arguments of old calls, and single texts that take much
+//	                        of the budget are cut to one length, the greatest that suffices;
+//	                        of a user's message only what was pasted into it
 //	             summary, digest
-//	                        one text in the place of the old turns: what the summariser says,
-//	                        if there is one, and lines that the program quotes
+//	                        one text replaces the oldest turns: a model's summary, if there is
+//	                        a summariser, and quoted lines
 //	             attachments, output
-//	                        not for the history's tokens: what a limit of bytes asks for first,
-//	                        and a lower limit of the answer
-//	protect    what no edit touches
+//	                        for a limit of bytes, attachments are removed first; for the
+//	                        window, the output limit may be lowered
+//	protect    the messages that no edit may change
 //	recipe, sealed
-//	           an edit as a content hash and numbers, or as a text that nobody else can
-//	           read: the same bytes on every replica
-//	edits      a history with edits, and the body that they make
-//	check      the last look before anything is sent
+//	           an edit as a content hash and numbers, or as an encrypted text: the same
+//	           bytes on every replica
+//	edits      a history with edits, and the body that they give
+//	check      the last check before a fitted request is sent
 //	memory, stored
-//	           recipes per session: read where another process may know more,
+//	           the edits of each session: read when another process may have newer ones,
 //	           written before the answer leaves
-//	compress   the same for one request alone, without a session
+//	compress   the same for a single request without a session
 //
-// What stays of a text that is cut are the lines that say most (excerpt): errors,
-// hashes, numbers, places, declarations, and its ends. A digest is made of such
-// lines of all that goes, in their order; files and what became of them, what the
-// user demands, and open errors come first. Where even so there is no room, what is
-// protected becomes less: the user's words and errors in the middle, and the recent
-// turns but the last.
+// A shortened text keeps its most informative lines (excerpt): errors, hashes, numbers, paths,
+// declarations, and its first and last line. A digest quotes such lines of all removed
+// messages, in their order. Files and what became of them, the user's demands, and open
+// errors have priority. If the request still does not fit, protection is weakened in steps: first
+// for the user's messages and errors in the middle, then for all recent turns but the last.
 //
-// What was read of a message is kept in the process by its bytes (readings), so
-// that a request of a session with edits costs some milliseconds.
+// Parsed messages are cached by their bytes, so that a request of a session with edits costs
+// a few milliseconds.
 //
-// A person's words are never shortened, only what was pasted. Those that stand beyond their share of
-// the budget may be told in a summary or digest, which quotes their beginning.
+// A user's own words are never shortened in place, only pasted text is. User messages beyond
+// their share of the budget may give way to a summary or digest, which quotes their demands.
 //
-// A request whose instructions, task, tools and last turn alone exceed the window
-// is not fitted: the upstream's own error is better than a history with holes.
-// Nothing here sends a request; a recovery.Completer does. Whether a target with a larger window
-// exists is for the strategies.
+// A request whose instructions, task, tools and last turn alone exceed the window is not
+// fitted: the upstream's own error is better than a history with holes. The package sends no
+// requests itself; summaries go through a recovery.Completer. Choosing a target with a larger
+// window is left to the strategies.
 package fit

@@ -8,35 +8,35 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// draft is what the fitter does to one exchange, from Prepare to Settle. The
-// goroutine that owns the exchange owns it.
+// draft is the state of fitting one exchange, from Prepare to Learn. It belongs to the
+// goroutine that owns the exchange.
 type draft struct {
 	fitter        *Fitter
 	x             *recovery.Exchange
-	session       *session // as it was remembered, nil if nothing was
-	storeRead     bool     // the store was asked for it
-	cachedPlace   *place   // see place, nil until that is needed
+	session       *session // as it was found, nil if there was none
+	storeRead     bool     // the store was read for it
+	cachedPlace   *place   // set by place
 	history       *history
-	revision      *revision        // the edits so far
-	body          *transcript.Body // the history with those edits, nil for the client's own
-	outgoing      *transcript.Body // what goes upstream: body, with the answer's limit as it was lowered
-	sticky        bool             // there are no edits but those that were remembered
+	revision      *revision        // the history with the edits so far
+	body          *transcript.Body // built from revision, nil for the client's own
+	outgoing      *transcript.Body // what goes upstream: body, perhaps with a lower output limit
+	sticky        bool             // no new edits, only those of the session
 	promptStated  bool             // the refusal stated the size of the prompt
-	tiers         []string         // of the tiers
-	fitCalls      int              // how often Fit was asked
-	spent         int              // tokens spent on summaries
-	cost          recovery.Usage   // of summaries, as reported and not yet told
-	fittedWindow  int              // that was fitted to
-	learnedWindow int              // the window that a refusal told, and of which target
+	tiers         []string         // all new edits, by tier
+	fitCalls      int              // calls of Fit
+	spent         int              // input tokens of summaries
+	cost          recovery.Usage   // of summaries, as reported by the upstream; not yet in a Fitted
+	fittedWindow  int              // the window of the last fitting
+	learnedWindow int              // the window to store with the session, and its target
 	learnedTarget recovery.Target
-	quoted        bool // the refusal said no more than the request itself says: nothing is learned from it
-	guessedPrompt int  // the prompt that fits, where it did not say how large the window is
+	quoted        bool // the refusal may only quote the request: nothing is learned from it
+	guessedPrompt int  // the prompt size, in tokens, that a guessed window is made from
 	scale         ratio
-	next          *session // the session with the edits made now, nil without any
-	awaitsAnswer  bool     // these are kept once the upstream has answered
+	next          *session // the session with the new edits, nil without any
+	awaitsAnswer  bool     // next is set when the upstream has answered
 }
 
-// currentBody is the history as it goes upstream.
+// currentBody returns the edited history, or the client's body without edits.
 func (d *draft) currentBody() *transcript.Body {
 	if d.body != nil {
 		return d.body
@@ -44,8 +44,8 @@ func (d *draft) currentBody() *transcript.Body {
 	return d.x.Body
 }
 
-// limitOutput makes what goes upstream of the history, with a limit of the answer of at
-// most so many tokens; false where it had that already.
+// limitOutput sets outgoing to the current body, with the output limit lowered to tokens. It
+// returns false if the limit was not lowered: it is low enough, or there is none.
 func (d *draft) limitOutput(tokens int) bool {
 	d.outgoing = d.currentBody()
 	field, now, ok := d.outgoing.OutputLimit()
@@ -60,10 +60,10 @@ func (d *draft) limitOutput(tokens int) bool {
 	return true
 }
 
-// fitted describes what goes upstream.
+// fitted returns the outgoing body with its report for events.
 func (d *draft) fitted(scale ratio) *recovery.Fitted {
 	cost := d.cost
-	d.cost = recovery.Usage{} // told once
+	d.cost = recovery.Usage{} // reported once
 	return &recovery.Fitted{Body: d.outgoing, Sticky: d.sticky, Compression: recovery.Compression{
 		Before: scale.upstream(d.revision.counts.Total), After: scale.upstream(d.revision.total),
 		Tiers: d.tiers, Steps: d.revision.steps(), BytesBefore: len(d.x.Body.Raw()), BytesAfter: len(d.outgoing.Raw()),
@@ -71,9 +71,10 @@ func (d *draft) fitted(scale ratio) *recovery.Fitted {
 	}}
 }
 
-// ratio converts between what is counted and what upstreams count.
+// ratio converts between our counts and the upstream's. The zero ratio changes nothing.
 type ratio struct{ reported, counted int }
 
+// upstream converts a count of ours into the upstream's tokens.
 func (r ratio) upstream(raw int) int {
 	if r.counted <= 0 || r.reported <= 0 {
 		return raw
@@ -81,6 +82,7 @@ func (r ratio) upstream(raw int) int {
 	return int(float64(raw) * float64(r.reported) / float64(r.counted))
 }
 
+// local converts the upstream's tokens into our count.
 func (r ratio) local(tokens int) int {
 	if r.counted <= 0 || r.reported <= 0 {
 		return tokens
@@ -90,7 +92,8 @@ func (r ratio) local(tokens int) int {
 
 func (r ratio) permille() uint32 { return uint32(min(max(r.upstream(1_000_000)/1000, 100), 10_000)) }
 
-// scaleFor is how a body's count converts, by the best that is known.
+// scaleFor returns the best known ratio for a body: by the session's last report, else by
+// its last refusal, else by the model's calibration.
 func (f *Fitter) scaleFor(model string, s *session, b *transcript.Body) ratio {
 	raw := f.parts.Meter.Measure(b, model).Total
 	s = cmp.Or(s, &session{})

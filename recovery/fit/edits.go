@@ -11,32 +11,31 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// minSaving is what an edit must save, in tokens, to be made.
+// minSaving is how many tokens an edit must save to be made.
 const minSaving = 12
 
-// framingTokens is what a message costs besides its text, in tokens, at most.
+// framingTokens is the upper limit of a message's tokens besides its text.
 const framingTokens = 12
 
-// revision is a history with edits: what will be built. Indices are those of the history.
+// revision is a history with edits. Indices are those of the history. Not safe for concurrent use.
 type revision struct {
 	v       *history
 	counter Counter
 	model   string
 	counts  count.Counts // of the history without edits
 	recipes map[int][]recipe
-	sealed  map[int]*sealed // results in the summariser's words
-	cut     *cut            // turns that gave way to a text, nil for none
+	sealed  map[int]*sealed // results replaced by the summariser's text
+	cut     *cut            // replaced turns, nil for none
 	tokens  []int           // of each message as it is now; 0 when removed
-	total   int             // of the whole request, as far as is known
+	total   int             // of the whole request; an estimate until measured
 }
 
-// cut is a run of messages of which some are removed. A text in place of those
-// stands at its end.
+// cut is a run of messages of which some are removed. A text at its end replaces them.
 type cut struct {
 	start, end int
 	removed    []int
-	text       string // what stands in their place
-	tokens     int
+	text       string // the replacement
+	tokens     int    // of the replacement
 	sealed     *sealed
 }
 
@@ -47,8 +46,7 @@ func newRevision(v *history, w Counter, model string) *revision {
 	return k
 }
 
-// clone is a copy to try further edits on. Lists of recipes only grow, by one
-// owner at a time.
+// clone returns a copy to try further edits on.
 func (k *revision) clone() *revision {
 	c := *k
 	c.recipes = make(map[int][]recipe, len(k.recipes))
@@ -59,7 +57,7 @@ func (k *revision) clone() *revision {
 	return &c
 }
 
-// removed reports whether message i is gone.
+// removed reports whether message i is removed.
 func (k *revision) removed(i int) bool {
 	if k.cut == nil {
 		return false
@@ -68,7 +66,7 @@ func (k *revision) removed(i int) bool {
 	return gone
 }
 
-// editedEnd is the place behind all edits.
+// editedEnd returns the index after the last edited message.
 func (k *revision) editedEnd() int {
 	last := 0
 	if k.cut != nil {
@@ -83,7 +81,8 @@ func (k *revision) editedEnd() int {
 	return last
 }
 
-// add makes an edit if it is possible and saves at least least tokens.
+// add makes an edit if it applies to message i and saves at least least tokens. It reports
+// whether it did. A message gets at most one edit of its text and one of its arguments.
 func (k *revision) add(i int, r recipe, least int) bool {
 	if k.removed(i) || k.sealed[i] != nil {
 		return false
@@ -108,7 +107,7 @@ func (k *revision) add(i int, r recipe, least int) bool {
 	return true
 }
 
-// saving is what an edit saves, in tokens.
+// saving returns how many tokens an edit saves.
 func (k *revision) saving(i int, out rendered) (saved int) {
 	it := &k.v.items[i]
 	if out.media {
@@ -128,7 +127,7 @@ func (k *revision) saving(i int, out rendered) (saved int) {
 	return min(saved, k.counts.Messages[i])
 }
 
-// seal puts the summariser's words in the place of a result; an edit of it goes.
+// seal replaces a result by the summariser's text, and drops the edits of that result.
 func (k *revision) seal(i int, s *sealed) {
 	if k.removed(i) || !k.v.items[i].result {
 		return
@@ -139,7 +138,7 @@ func (k *revision) seal(i int, s *sealed) {
 	k.sealed[i], k.tokens[i] = s, now
 }
 
-// remove makes a cut, in the place of the one before; edits inside of it go.
+// remove makes a cut, which replaces an earlier one, and drops the edits of removed messages.
 func (k *revision) remove(c cut) {
 	if k.cut != nil {
 		k.total -= k.cut.tokens
@@ -155,7 +154,7 @@ func (k *revision) remove(c cut) {
 	k.cut = &c
 }
 
-// steps is how many messages were changed or removed.
+// steps returns how many messages are changed or removed.
 func (k *revision) steps() int {
 	n := len(k.recipes)
 	for i := range k.sealed {
@@ -169,7 +168,7 @@ func (k *revision) steps() int {
 	return n
 }
 
-// tiers names the edits that k has and was has not.
+// tiers lists the kinds of edits that are in k and not in was.
 func (k *revision) tiers(was *revision) (names []string) {
 	did := map[string]bool{}
 	for i, list := range k.recipes {
@@ -196,7 +195,7 @@ func (k *revision) tiers(was *revision) (names []string) {
 
 var tierOf = map[op]string{opShorten: TierResults, opArguments: TierArguments, opLong: TierLong, opMedia: TierMedia}
 
-// build writes the history with its edits.
+// build returns the body with the edits.
 func (k *revision) build() (*transcript.Body, error) {
 	e := k.v.body.Edit()
 	for i := range k.v.items {
@@ -222,16 +221,15 @@ func (k *revision) build() (*transcript.Body, error) {
 	return e.Body()
 }
 
-// buildChecked is the history with its edits, if it may be sent.
+// buildChecked is build with check; ok is false if the result must not be sent.
 func (k *revision) buildChecked() (b *transcript.Body, ok bool) {
 	b, err := k.build()
 	return b, err == nil && check(k.v.body, b, k.v.cache) == nil
 }
 
-// summaryRole is who tells a summary that stands before message i: the user,
-// for what stands as the assistant's own words is imitated. Only where people
-// and assistant do nothing but take turns, which some templates insist on, it is
-// not the one who speaks next.
+// summaryRole returns the role of a summary before message i: user, since models imitate
+// assistant messages. In a chat without tools it is the assistant if a user message
+// follows, since some chat templates insist on alternating roles.
 func (v *history) summaryRole(i int) string {
 	if !v.nativeTools && i < len(v.items) && v.items[i].Role == transcript.RoleUser {
 		return transcript.RoleAssistant
@@ -239,7 +237,7 @@ func (v *history) summaryRole(i int) string {
 	return transcript.RoleUser
 }
 
-// saveTo is what of these edits is to be remembered, in the order of the history.
+// saveTo stores the edits in s, in the order of the history.
 func (k *revision) saveTo(s *session) {
 	s.Recipes, s.Sealed = nil, nil
 	for i := range k.v.items {
@@ -253,10 +251,9 @@ func (k *revision) saveTo(s *session) {
 	}
 }
 
-// apply carries out what is remembered of a session on a history that carries
-// its messages again. What does not fit the history, or cannot be opened, is
-// left out. It reports whether anything was done. Counts do not decide, so that
-// every replica does the same.
+// apply makes the edits of a session on a history that has its messages again. It skips
+// edits whose messages are missing, or that cannot be decrypted, and reports whether any
+// was made. It ignores token counts, so that every replica gives the same bytes.
 func (k *revision) apply(s *session) bool {
 	v, last := k.v, k.v.lastStep()
 	where := make(map[uint64]int, len(v.items))
@@ -268,7 +265,7 @@ func (k *revision) apply(s *session) bool {
 		if !ok || i < v.leadEnd && (r.Op != opLong && r.Op != opMedia || v.items[i].Role != transcript.RoleUser) {
 			continue
 		}
-		if r.Op == opLong || i < last { // after the client went back to an earlier state it may be the newest
+		if r.Op == opLong || i < last { // the client may have rewound, so that it is the newest result again
 			k.add(i, r, math.MinInt)
 		}
 	}
@@ -280,7 +277,7 @@ func (k *revision) apply(s *session) bool {
 	return len(k.recipes)+len(k.sealed) > 0 || k.cut != nil
 }
 
-// unseal carries out one sealed edit at the place where its messages are.
+// unseal makes one sealed edit, whose messages begin at start.
 func (k *revision) unseal(box *sealed, start int) {
 	v, end := k.v, start+box.Span
 	removed, ok := box.removedIn(v, start)

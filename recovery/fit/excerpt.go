@@ -11,29 +11,29 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// What makes a line worth keeping. Each is looked for in lines of a bounded
-// length; what a line is about decides, not which tool printed it.
+// The patterns that make a line worth keeping, whichever tool printed it. They run on lines
+// of limited length.
 var (
 	errorLine = regexp.MustCompile(`(?i)(?:error|exception|\b(?:fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|` +
 		`undefined|unresolved|invalid|` +
 		`timed out|refused|assert\w*|unbalanced|not balanced|mismatch|warning))\b`)
-	// preciseValue are values that nobody can guess: hashes, versions, numbers of some
-	// length, amounts with a unit, colours, addresses.
+	// preciseValue matches values that a model cannot guess: hashes, versions, longer
+	// numbers, amounts with a unit, colours, URLs.
 	preciseValue = regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|` +
 		`[kKMG]i?B|%|passed|failed|errors?|` +
 		`warnings?|tests?|tokens?|bytes|lines|files)\b|https?://`)
-	// location are places: files with lines, and paths.
+	// location matches paths, and files with a line number.
 	location = regexp.MustCompile(`[\w./~@-]/[\w.@-]|[\w-]\.\w{1,4}[:(]\d`)
-	// declaration are lines of sources that name what is there, and rules.
+	// declaration matches declarations in source code, headings, list items and rules.
 	declaration = regexp.MustCompile(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |` +
 		`import |from |#+ |[-*] )|` +
 		`\b(?i:must|never|always|only|do not|don't)\b`)
-	// verdictLine is how runs are summed up.
+	// verdictLine matches lines that sum up a run.
 	verdictLine = regexp.MustCompile(`(?i)^\W*(?:done|ok|success\w*|total|result|summary|passed|failed|exit|wrote|created|updated|changed|deleted|applied|` +
 		`built|finished|command exited)\b`)
 )
 
-// salience is how much a line says that is not said elsewhere.
+// salience scores how informative a line is; 0 is not at all.
 func salience(line string) (score float64) {
 	trimmed := strings.TrimSpace(line)
 	if letters := countAlnum(trimmed); letters < 3 {
@@ -43,7 +43,7 @@ func salience(line string) (score float64) {
 	if errorLine.MatchString(trimmed) {
 		score += 3
 	}
-	// Most lines have none of the characters without which an expression cannot match.
+	// The cheap checks spare most lines the regular expressions.
 	if strings.ContainsAny(trimmed, "0123456789#/") {
 		if n := len(preciseValue.FindAllStringIndex(trimmed, 3)); n > 0 {
 			score += 1 + 0.5*float64(n)
@@ -61,7 +61,7 @@ func salience(line string) (score float64) {
 	return score
 }
 
-// countAlnum counts letters and digits, up to a few.
+// countAlnum counts letters and digits, up to 8.
 func countAlnum(s string) (n int) {
 	for _, r := range s {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127 {
@@ -73,14 +73,14 @@ func countAlnum(s string) (n int) {
 	return n
 }
 
-// Bounds of an excerpt.
+// The limits of an excerpt.
 const (
-	maxLine     = 400       // bytes of a line that are kept together
-	maxSearched = 512 << 10 // bytes at each end of a text whose lines are weighed
-	edgeScore   = 100       // what the first and the last line are worth: more than any other
+	maxLine     = 400       // bytes; longer lines are split
+	maxSearched = 512 << 10 // bytes at each end of a text that are searched
+	edgeScore   = 100       // score of the first and the last line, above all others
 )
 
-// gap stands for lines that an excerpt leaves out.
+// gap marks lines that an excerpt leaves out.
 const gap = "[…]"
 
 // piece is a line of a text, or a part of a long one.
@@ -89,11 +89,11 @@ type piece struct {
 	score float64
 }
 
-// excerpts remembers what the lines of texts are worth, while one history is cut to
-// one length after the other. One goroutine uses it.
+// excerpts caches the scored lines of texts, since the planner tries one length after
+// the other. Not safe for concurrent use.
 type excerpts map[string][]piece
 
-// pieces are those of a text.
+// pieces returns the scored lines of a text, from the cache if possible.
 func (e excerpts) pieces(text string) []piece {
 	if list, ok := e[text]; ok {
 		return list
@@ -102,9 +102,8 @@ func (e excerpts) pieces(text string) []piece {
 	return e[text]
 }
 
-// extract is at most about so many bytes of a text: the lines that say most, and
-// more readily those at its ends, in their order. The same text and room give the
-// same excerpt.
+// extract returns about room bytes of a text at most: its first and last line and those with
+// the highest scores, in their order. The same text and room give the same excerpt.
 func (e excerpts) extract(text string, room int) string {
 	if len(text) <= room {
 		return text
@@ -114,7 +113,7 @@ func (e excerpts) extract(text string, room int) string {
 	for i := range list {
 		ranked[i] = i
 	}
-	worth := func(i int) float64 { // how it began, and what it came to, first
+	worth := func(i int) float64 {
 		if i == 0 || i == len(list)-1 {
 			return edgeScore
 		}
@@ -129,7 +128,7 @@ func (e excerpts) extract(text string, room int) string {
 		}
 		if cost > room {
 			if room < 40 {
-				break // what is so short says little, and costs a gap
+				break // shorter lines say little, and each may cost a gap
 			}
 			continue
 		}
@@ -156,8 +155,8 @@ func (e excerpts) extract(text string, room int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// pieces are the lines of a text with what each is worth. Of what repeats itself
-// but for numbers the first ones count.
+// pieces splits a text into lines and scores them. Lines that repeat earlier ones except for
+// numbers score less.
 func pieces(text string) (list []piece) {
 	for line := range strings.Lines(bothEnds(text, maxSearched)) {
 		line = strings.TrimRight(line, " \t\r\n")
@@ -200,8 +199,8 @@ func pieces(text string) (list []piece) {
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// shorten is the text in place of s that keeps about room bytes of it; ok is
-// false where that saves nothing. what says what it was, where that is not plain.
+// shorten returns a mark with an excerpt of s of about room bytes; ok is false if that saves
+// nothing. what is put before the number of removed characters.
 func (e excerpts) shorten(what, s string, room int) (text string, ok bool) {
 	kept := e.extract(s, room)
 	if len(kept) >= len(s) {

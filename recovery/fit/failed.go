@@ -16,9 +16,9 @@ var (
 		`make: \*\*\* .*|npm ERR!.*|error: .*)$`)
 )
 
-// reportsFailure reports whether a result says that its call failed. It is for
-// protecting what is unresolved, so it errs towards yes where the beginning or
-// the end says so, and does not read what files or searches contain.
+// reportsFailure reports whether a result says that its call failed. It serves to protect
+// unresolved errors, so in doubt it says yes if the beginning or the end looks like an
+// error. With data set, the end does not count: it belongs to what was read.
 func reportsFailure(text string, data bool) bool {
 	const ends = 600
 	trimmed := strings.TrimSpace(text)
@@ -51,6 +51,7 @@ func reportsFailure(text string, data bool) bool {
 	return errorTail.MatchString(strings.Join(lines[max(0, len(lines)-3):], "\n"))
 }
 
+// lastMatch returns the first group of the last match, "" if there is none.
 func lastMatch(re *regexp.Regexp, text string) string {
 	all := re.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
@@ -59,8 +60,7 @@ func lastMatch(re *regexp.Regexp, text string) string {
 	return all[len(all)-1][1]
 }
 
-// errorIn is what a failed result says in a line or two: the first line that
-// names an error, and the last; "" if none does.
+// errorIn returns the first and the last line that name an error; "" if none does.
 func errorIn(text string) string {
 	first, last := "", ""
 	for line := range strings.Lines(bothEnds(text, maxSearched)) {

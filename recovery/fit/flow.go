@@ -9,27 +9,26 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// The way from a request that is too long to the body that goes upstream, in the
-// order in which it is called:
+// From a request that is too long to the body that goes upstream, in the order of the calls:
 //
-//	Prepare     before the first attempt; most requests end at matters
-//	  recall    what is known of the session                        memory
-//	  resume    its edits again, the same bytes                     edits
-//	  ahead     is it still sure to overflow?                       meter
-//	Fit         after a refusal
-//	  ask       edits that another process made                     memory
-//	  refusal   what it says of the window, and of our counts       limits
-//	  resume
-//	fitBytes    either, where a limit of bytes is the trouble       flow_bytes
-//	plan        either, where the window is
-//	  shrink    further edits, the first that suffice               plan, protect, recipe, digest, summary
-//	  accept    the last look, and what is to be remembered         check, draft
-//	Commit      edits are stored before the answer leaves           flow_learn
-//	Learn       what the upstream reported is learned               flow_learn
+//	Prepare          before the first attempt; most requests end at mayNeedFitting
+//	  loadSession    reads the session                                   memory
+//	  reapply        makes its edits again, the same bytes               edits
+//	  fitEarly       fits further if it is still sure to overflow        meter
+//	Fit              after a refusal
+//	  readStore      reads edits that another process made               memory
+//	  readRefusal    learns the window, and how far our counts are off   limits
+//	  reapply
+//	fitBytes         from either, for a limit of bytes                   flow_bytes
+//	plan             from either, for a limit of tokens
+//	  shrink         adds edits, the first that suffice                  plan, protect, recipe, digest, summary
+//	  accept         keeps the edits for the session                     draft
+//	Commit           stores the edits before the answer leaves           flow_learn
+//	Learn            learns the upstream's token count                   flow_learn
 
-// Prepare implements recovery.Stage. It fits the request where the session already
-// has edits, or where its count is sure to exceed a known limit. Trouble with the
-// store leaves the client's bytes.
+// Prepare implements recovery.Stage. It fits the request if the session already has
+// edits, or if its count is sure to exceed a known limit. If the store fails, the
+// session is used as this process holds it.
 func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	if x.Mode != recovery.ModeAct && x.Mode != recovery.ModeObserve || x.Reply != nil || len(x.Candidates) == 0 || !f.applies(x) || !x.Body.State().MayFit() {
 		return nil
@@ -46,7 +45,7 @@ func (d *draft) prepare(ctx context.Context) *recovery.Fitted {
 	if x.Session != "" {
 		d.loadSession(ctx)
 	}
-	if d.session == nil && (!f.surelyOverflows(x) && !f.exceedsByteLimit(x) || isSide(x)) {
+	if d.session == nil && (!f.mayFarExceed(x) && !f.exceedsByteLimit(x) || isSide(x)) {
 		return nil
 	}
 	d.reapply(c.Model)
@@ -66,7 +65,7 @@ func (d *draft) prepare(ctx context.Context) *recovery.Fitted {
 	return d.fitted(f.scaleFor(c.Model, d.session, d.body))
 }
 
-// loadSession reads what is known of the exchange's session. The store is asked once.
+// loadSession reads the exchange's session, from the store at most once.
 func (d *draft) loadSession(ctx context.Context) {
 	s, ask := d.localSession()
 	if !ask && s == nil || !d.fitter.large(d.x) || isSide(d.x) {
@@ -77,12 +76,12 @@ func (d *draft) loadSession(ctx context.Context) {
 	}
 }
 
-// readStore looks the session up in the store.
+// readStore reads the session from the store.
 func (d *draft) readStore(ctx context.Context) {
 	d.session, d.storeRead = d.fitter.memory.get(ctx, d.x), true
 }
 
-// reapply makes the edits of the session that are remembered; false without any.
+// reapply makes the session's edits again. It reports whether that gave a body to send.
 func (d *draft) reapply(model string) bool {
 	if !d.session.edited() {
 		return false
@@ -100,7 +99,7 @@ func (d *draft) reapply(model string) bool {
 	return true
 }
 
-// unedited is the history without edits, in the units of a weigher.
+// unedited returns the history without edits, with sizes by w.
 func (d *draft) unedited(model string, w Counter) *revision {
 	if d.history == nil {
 		d.history = newHistory(d.x.Body, d.fitter.parsed, d.fitter.secret(d.x))
@@ -108,9 +107,9 @@ func (d *draft) unedited(model string, w Counter) *revision {
 	return newRevision(d.history, w, model)
 }
 
-// fitEarly fits a request that would overflow, if that is known: its count is
-// anchored on what the upstream reported, or the session was refused before, or
-// it is far above what the operator states.
+// fitEarly fits a request that would surely overflow: its count is anchored on
+// the upstream's report, or scaled by an earlier refusal of the session, or it is
+// far above the configured window. It returns nil if the request can be tried.
 func (d *draft) fitEarly(ctx context.Context, c *recovery.Choice, window int) *recovery.Fitted {
 	f, s, body := d.fitter, cmp.Or(d.session, &session{}), d.currentBody()
 	raw := f.parts.Meter.Measure(body, c.Model).Total
@@ -142,8 +141,8 @@ func (d *draft) fitEarly(ctx context.Context, c *recovery.Choice, window int) *r
 	return nil
 }
 
-// remainingOutput is the room for an answer that a prompt of so many tokens leaves, with
-// some for what the count may be wrong by, and half for each further try.
+// remainingOutput returns how many tokens a prompt leaves for the answer. It subtracts
+// what the count may be wrong by, and divides the rest by the number of the try.
 func remainingOutput(window, tokens int, sure bool, try int) int {
 	doubt := tokens / 4
 	if sure {
@@ -166,7 +165,7 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 	if !d.storeRead && x.Session != "" {
 		had := d.session
 		if d.readStore(ctx); had != nil && d.session != nil && d.session.Gen > had.Gen {
-			d.revision, d.body, d.outgoing = nil, nil, nil // there are edits that were not known here
+			d.revision, d.body, d.outgoing = nil, nil, nil // another process has made newer edits
 		}
 	}
 	if fail.Class() == recovery.PayloadTooLarge {
@@ -184,14 +183,14 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 	window, scale := d.readRefusal(c, fail, refused)
 	d.fittedWindow = window
 	if d.body == nil && d.reapply(c.Model) && scale.upstream(d.revision.total)+cappedReserve(x.Body, window) < window {
-		d.limitOutput(remainingOutput(window, scale.upstream(d.revision.total), d.promptStated, d.fitCalls)) // what is remembered suffices
+		d.limitOutput(remainingOutput(window, scale.upstream(d.revision.total), d.promptStated, d.fitCalls)) // the session's edits suffice
 		return d.fitted(scale)
 	}
 	return d.plan(ctx, c, window, scale, true)
 }
 
-// readRefusal is what a refusal of a body says: how large the target's window is, and how its
-// tokens convert to those that are counted here.
+// readRefusal returns the target's window as a refusal states or implies it, and how our
+// counts convert to the target's tokens.
 func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused *transcript.Body) (window int, scale ratio) {
 	f := d.fitter
 	counts := f.parts.Meter.Measure(refused, c.Model)
@@ -203,14 +202,14 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 	}
 	if !stated {
 		window = f.window(c, d.session)
-		guessed := f.windows.Window(c.Target) == 0 && c.Window == 0 && scale.upstream(raw) < window // from a refusal of this session
+		guessed := f.windows.Window(c.Target) == 0 && c.Window == 0 && scale.upstream(raw) < window // after an earlier refusal of this session
 		if window == 0 || guessed || d.fitCalls > 1 && d.fittedWindow > 0 && window >= d.fittedWindow {
-			// Nobody says how large the window is, or what was said is not true: it
-			// is smaller than what was refused. The room for the answer is not taken off,
-			// for a window that is told too small cuts results to less than what they say.
+			// The window is unknown, or larger than a prompt that was refused: the refused
+			// prompt is the upper limit. The reserve for the answer is added, since too small a
+			// window would cut results to nothing useful.
 			most := scale.upstream(raw)
 			if n := scale.upstream(counts.Answered(refused)); d.fitCalls == 1 && n > most-most/4 {
-				most = (n + most) / 2 // it is between the two; where more came since, the answer says little
+				most = (n + most) / 2 // the limit lies between the last answered prompt and this one
 			}
 			window, d.guessedPrompt = most+Reserve(refused, most), most
 		}
@@ -220,16 +219,15 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 		f.parts.Meter.Refused(refused, c.Model, n)
 		return window, ratio{n, raw}
 	}
-	if reserve := Reserve(refused, window); scale.upstream(raw) < window-reserve { // it was refused, so it is larger than the count says
+	if reserve := Reserve(refused, window); scale.upstream(raw) < window-reserve { // it was refused, so our count is too low
 		scale = ratio{window - reserve, raw}
 	}
 	return window, scale
 }
 
-// statedPrompt is the size of the prompt as the refusal states it, 0 if it does not,
-// or states what cannot be true of a prompt that was counted as raw. What was
-// requested is the prompt and the room for the answer, where the text names that
-// or the prompt alone would be too far from its count.
+// statedPrompt returns the prompt's tokens as a refusal states them; 0 if it does not, or
+// if the number is too far from raw, our count. "Requested" tokens include the answer's if
+// the refusal names those, or if subtracting the output limit brings them closer to raw.
 func statedPrompt(facts recovery.Facts, sent *transcript.Body, raw int) int {
 	n := facts.InputTokens
 	if n == 0 {
@@ -248,9 +246,9 @@ func statedPrompt(facts recovery.Facts, sent *transcript.Body, raw int) int {
 
 func abs(n int) int { return max(n, -n) }
 
-// plan looks for further edits and makes the fitted request of them. A limit of
-// the answer that takes up much of the window is lowered first; the history gives
-// way for the rest of it, and where that does not suffice, for the least.
+// plan adds edits and returns the fitted request; nil if it cannot be made to fit. An output
+// limit that takes up much of the window is lowered before the history is edited, and down
+// to minOutput if the history cannot be cut far enough.
 func (d *draft) plan(ctx context.Context, c *recovery.Choice, window int, scale ratio, refused bool) *recovery.Fitted {
 	k, x := d.revision, d.x
 	if k == nil {
@@ -261,7 +259,7 @@ func (d *draft) plan(ctx context.Context, c *recovery.Choice, window int, scale 
 	if scale.upstream(k.total)+reserve > window || full == reserve {
 		var ok bool
 		k, names, ok = d.shrink(ctx, c, k, window, reserve, scale, refused)
-		if !ok && refused && d.revision != nil { // what was cut once is not cut shorter: all anew
+		if !ok && refused && d.revision != nil { // a text is cut once only: start again without edits
 			k, names, ok = d.shrink(ctx, c, d.unedited(c.Model, d.fitter.parts.Meter), window, reserve, scale, refused)
 		}
 		if !ok && reserve > minOutput {
@@ -290,7 +288,8 @@ func (d *draft) plan(ctx context.Context, c *recovery.Choice, window int, scale 
 	return d.accept(k, names, scale, refused)
 }
 
-// shrink adds edits to a copy of k until it fits the window beside the reserve.
+// shrink adds edits to a copy of k until it fits the window with reserve tokens left for the
+// answer. It returns the copy, the tiers that were used, and whether it fits.
 func (d *draft) shrink(ctx context.Context, c *recovery.Choice, k *revision, window, reserve int, scale ratio, refused bool) (*revision, []string, bool) {
 	f, x := d.fitter, d.x
 	budget := scale.local(window - reserve)
@@ -316,8 +315,8 @@ func (d *draft) shrink(ctx context.Context, c *recovery.Choice, k *revision, win
 	return k, k.tiers(was), ok
 }
 
-// summarizer is who writes summaries for the exchange: within what is left of its
-// budget, which is the request's own input, once.
+// summarizer returns a summariser for the exchange. All its calls together may read as many
+// tokens as the request itself has.
 func (d *draft) summarizer(c *recovery.Choice, k *revision, window int) *summarizer {
 	w := &summarizer{completer: d.x, counter: d.fitter.parts.Meter, target: c.Target, window: window,
 		budget: max(0, k.counts.Total-d.spent)}
@@ -330,8 +329,8 @@ func (d *draft) summarizer(c *recovery.Choice, k *revision, window int) *summari
 	return w
 }
 
-// accept makes new edits those of the exchange. They are remembered at once where a
-// refusal or an answer to the session has shown that the upstream accepts the credential.
+// accept makes k the exchange's edits. The session keeps them at once if the upstream is known to
+// accept the credential, by a refusal for length or an earlier answer; else when it answers.
 func (d *draft) accept(k *revision, names []string, scale ratio, refused bool) *recovery.Fitted {
 	d.revision, d.scale, d.sticky = k, scale, false
 	d.tiers = append(d.tiers, names...)

@@ -8,12 +8,12 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// byteCounter weighs requests by their bytes, for limits that do not count tokens.
+// byteCounter counts bytes instead of tokens, for limits on the size of a request.
 type byteCounter struct{}
 
 var _ Counter = byteCounter{}
 
-// Measure implements Weigher.
+// Measure implements Counter.
 func (byteCounter) Measure(b *transcript.Body, _ string) count.Counts {
 	list := b.Messages()
 	c := count.Counts{Messages: make([]int, len(list)), Total: len(b.Raw()), Fixed: len(b.Raw()), Exact: true}
@@ -24,11 +24,11 @@ func (byteCounter) Measure(b *transcript.Body, _ string) count.Counts {
 	return c
 }
 
-// Text implements Weigher: as JSON writes it.
+// Text implements Counter: the bytes of s as a JSON string.
 func (byteCounter) Text(_, s string) int { return len(transcript.String(s)) }
 
-// byteLimit is the size above which a target refuses, as a refusal of so many
-// bytes proves. A number below what was sent is a limit, however it is told.
+// byteLimit returns the target's limit in bytes as a refusal shows it: a number below
+// what was sent, under whatever name, or less than what was sent.
 func byteLimit(facts recovery.Facts, sent int) int {
 	for _, n := range []int{facts.LimitBytes, facts.RequestedBytes} {
 		if n >= 1024 && n < sent {
@@ -38,7 +38,8 @@ func byteLimit(facts recovery.Facts, sent int) int {
 	return sent - 1
 }
 
-// exceedsByteLimit reports whether a request has more bytes than its target takes.
+// exceedsByteLimit reports whether a request has more bytes than its target accepts, as
+// learned from refusals.
 func (f *Fitter) exceedsByteLimit(x *recovery.Exchange) bool {
 	if !f.hasByteLimits.Load() {
 		return false
@@ -47,9 +48,9 @@ func (f *Fitter) exceedsByteLimit(x *recovery.Exchange) bool {
 	return limit > 0 && len(x.Body.Raw()) > limit
 }
 
-// fitBytes makes a request smaller after a payload_too_large, or where the target
-// is known to refuse its size: attachments of finished turns first, then as for a
-// window. chars is the limit of a single text, 0 for none.
+// fitBytes makes a request smaller after a payload_too_large, or if the target is known
+// to refuse its size: attachments of finished turns go first, then the history is edited as
+// for a window. chars limits the length of each single text, 0 for none.
 func (d *draft) fitBytes(ctx context.Context, c *recovery.Choice, limit, chars int, refused bool) *recovery.Fitted {
 	f := d.fitter
 	k := d.recount(c.Model, byteCounter{})
@@ -76,7 +77,7 @@ func (d *draft) fitBytes(ctx context.Context, c *recovery.Choice, limit, chars i
 	return d.accept(k, names, f.scaleFor(c.Model, d.session, body), refused)
 }
 
-// recount is the history with the edits so far, in the units of a weigher.
+// recount returns the history with the edits so far, with sizes by w.
 func (d *draft) recount(model string, w Counter) *revision {
 	k := d.unedited(model, w)
 	if d.revision != nil {
@@ -87,27 +88,28 @@ func (d *draft) recount(model string, w Counter) *revision {
 	return k
 }
 
-// dropAttachments takes out those of finished turns, the oldest first, until the
-// target is met. A result's may go before a person has spoken again.
+// dropAttachments removes attachments of finished turns, the oldest first, until the
+// target is met. A user's attachments stay until the user has written again; those of
+// results only stay in the last step.
 func (p *planner) dropAttachments(k *revision) bool {
-	v, spoken := k.v, 0
+	v, lastUser := k.v, 0
 	for i := v.leadEnd + 1; i < len(v.items); i++ {
 		if it := &v.items[i]; it.Role == transcript.RoleUser && !it.result && !it.isReplacement() {
-			spoken = i
+			lastUser = i
 		}
 	}
 	for i := range v.items[:v.lastStep()] {
 		if k.total <= p.goal.target && p.measure(k) <= p.goal.target {
 			return true
 		}
-		if it := &v.items[i]; it.shape.Media > 0 && (it.result || i < spoken) {
+		if it := &v.items[i]; it.shape.Media > 0 && (it.result || i < lastUser) {
 			k.add(i, recipe{Op: opMedia}, minSaving)
 		}
 	}
 	return p.measure(k) <= p.goal.target
 }
 
-// shortenTexts shortens each text that is longer than so many characters.
+// shortenTexts shortens each text that is longer than chars. It reports whether it did.
 func (p *planner) shortenTexts(k *revision, chars int) bool {
 	room := uint32(min(chars*9/10-256, maxKeep))
 	if chars < 1024 {

@@ -9,12 +9,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// keepEdits keeps new edits before the attempt that carries them has an answer:
-// the client's next request may go to another replica as soon as it has that.
-// The store copies them beside the attempt. That the upstream has refused the
-// request for its length, or answered the session before, shows that it accepts
-// the credential; where neither has happened yet, the answer is waited for. If the client's own bytes are answered instead, Settle takes
-// the edits back.
+// keepEdits gives new edits to the session before their attempt is answered, since the
+// client's next request may go to another replica right after the answer. The store copies
+// them beside the attempt. An upstream that refused the request for its length, or
+// answered the session before, accepts the credential; without either, Commit calls
+// keepEdits. If the client's own bytes are answered instead, Learn retracts the edits.
 func (d *draft) keepEdits() {
 	f, x := d.fitter, d.x
 	next := *cmp.Or(d.session, &session{})
@@ -44,9 +43,9 @@ func (d *draft) Commit() {
 	if f.memory.store == nil {
 		return
 	}
-	here, kept := f.memory.turns.follows(x.Session, d.place())
-	if here || d.storeRead || !f.large(x) { // else others may know more
-		f.memory.turns.note(x.Session, d.place(), kept || d.session != nil || d.next != nil)
+	here, hadSession := f.memory.turns.follows(x.Session, d.place())
+	if here || d.storeRead || !f.large(x) { // else another process may know more
+		f.memory.turns.note(x.Session, d.place(), hadSession || d.session != nil || d.next != nil)
 	}
 }
 
@@ -64,13 +63,13 @@ func (d *draft) Learn(c *recovery.Choice, u recovery.Usage) {
 	if x.Fitted != nil {
 		sent = x.Fitted.Body
 		if !d.quoted {
-			f.windows.LearnWindow(c.Target, 0, x.ID) // a window that matters is not forgotten
+			f.windows.LearnWindow(c.Target, 0, x.ID) // renews the window's lifetime
 		}
 	}
 	if d.next != nil {
 		n := count.Prompt(u)
 		if sent != d.outgoing || n > 0 && d.answersOriginal(sent, c.Model, n) {
-			sent = x.Body // the client's own bytes were answered
+			sent = x.Body // the upstream answered the client's own bytes
 			d.retract()
 		} else if d.guessedPrompt > 0 {
 			d.lowerGuessedWindow(c.Model, n)
@@ -83,8 +82,8 @@ func (d *draft) Learn(c *recovery.Choice, u recovery.Usage) {
 	f.memory.enqueue(func() { f.learn(id, request, target, model, window, sent, next, u) })
 }
 
-// retract takes the edits back that were made for an exchange, unless there are
-// newer ones. What was learned of the window stays.
+// retract withdraws the edits that were made for the exchange, unless there are newer ones.
+// The learned window stays.
 func (d *draft) retract() {
 	f, x := d.fitter, d.x
 	now := f.memory.local(x.Session)
@@ -101,8 +100,8 @@ func (d *draft) retract() {
 	f.memory.putEdits(x.Session, &s)
 }
 
-// lowerGuessedWindow lowers a window that was guessed from counts of ours, where the first report of
-// what was fitted to it shows that they are too high, unless there are newer edits.
+// lowerGuessedWindow corrects a window that was guessed from our counts, if the first report
+// of a request fitted to it shows that they are too high, unless there are newer edits.
 func (d *draft) lowerGuessedWindow(model string, reported int) {
 	f, x := d.fitter, d.x
 	now, counted := f.memory.local(x.Session), d.scale.upstream(f.parts.Meter.Measure(d.outgoing, model).Total)
@@ -116,17 +115,17 @@ func (d *draft) lowerGuessedWindow(model string, reported int) {
 	f.memory.putEdits(x.Session, &s)
 }
 
-// answersOriginal reports whether the reported prompt is the original rather than what
-// was made of it.
+// answersOriginal reports whether the reported token count is closer to the client's body
+// than to the fitted one.
 func (d *draft) answersOriginal(sent *transcript.Body, model string, reported int) bool {
 	fitted := d.scale.upstream(d.fitter.parts.Meter.Measure(sent, model).Total)
 	whole := d.scale.upstream(d.fitter.parts.Meter.Measure(d.x.Body, model).Total)
 	return math.Abs(float64(reported-whole)) < math.Abs(float64(reported-fitted))
 }
 
-// learn anchors the session on a report and stores it, where it may soon matter
-// to another replica: for a session with edits, or at half of the window. known
-// is the session where it is not held any more. It runs off the request's path.
+// learn anchors the session on the upstream's report. The store gets the report if another
+// replica may soon need it: for a session with edits, or from half of the window on. known
+// is the session in case it was evicted. learn runs off the request's path.
 func (f *Fitter) learn(id, request string, t recovery.Target, model string, window int, sent *transcript.Body, known *session,
 	u recovery.Usage) {
 	if now := f.memory.local(id); now != nil {

@@ -7,22 +7,22 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// history is the conversation as the tiers read it. It is computed once; one goroutine uses it.
+// history is the parsed conversation, built once per exchange. Not safe for concurrent use.
 type history struct {
 	body  *transcript.Body
 	items []item
-	// leadEnd is how many messages stand before the first answer, or before what
-	// took the place of it: the instructions and the task.
+	// leadEnd is where the instructions and the task end: the index of the first answer, or
+	// of a summary that replaced it.
 	leadEnd int
-	// textProtocol is set for text protocols: tools answer in messages of the user.
+	// textProtocol is set if the agent calls tools in plain text, and results are user messages.
 	textProtocol bool
 	nativeTools  bool // tools are offered, or were called
-	// callsPending says of each message whether a call before it has its result there or behind
-	// it; nil where results stand right behind their calls.
+	// callsPending is true for a message if a call before it has its result there or later. It
+	// is nil for formats whose results directly follow their calls.
 	callsPending []bool
 
 	cache    *parseCache
-	secret   []byte // see keyed
+	secret   []byte // see setKeys
 	excerpts excerpts
 }
 
@@ -30,23 +30,24 @@ type history struct {
 type item struct {
 	transcript.Message
 	*parsedMessage
-	calls     []callInfo // as they stand in the body
-	result    bool       // a tool's answer
+	calls     []callInfo // with their places in the body
+	result    bool       // a tool's result
 	callIndex int        // which of the caller's calls it answers
 	caller    int        // index of the message that made the call, -1 if none did
 	call      callInfo   // the call that it answers, if result
-	key       uint64     // of the content, see keyed
+	key       uint64     // of the content, see setKeys
 	sum       [32]byte   // of the content
 }
 
-// newHistory reads the history of a client with a credential. What was read before is taken from r.
+// newHistory parses a body's messages; r caches those of earlier requests. The credential makes
+// the keys of the messages secret.
 func newHistory(b *transcript.Body, r *parseCache, credential []byte) *history {
 	list := b.Messages()
 	v := &history{body: b, items: make([]item, len(list)), leadEnd: len(list), cache: r, secret: secretOf(credential), excerpts: excerpts{}}
 	v.nativeTools = len(b.Tools()) > 0
 	for i, m := range list {
-		said := r.parse(m)
-		it := item{Message: m, parsedMessage: said, calls: said.callsIn(b, m), caller: -1, result: m.Role == transcript.RoleTool}
+		p := r.parse(m)
+		it := item{Message: m, parsedMessage: p, calls: p.callsIn(b, m), caller: -1, result: m.Role == transcript.RoleTool}
 		v.nativeTools = v.nativeTools || m.Role == transcript.RoleTool || len(it.calls) > 0
 		if v.leadEnd == len(list) && (m.Role == transcript.RoleAssistant || it.isReplacement()) {
 			v.leadEnd = i
@@ -59,7 +60,7 @@ func newHistory(b *transcript.Body, r *parseCache, credential []byte) *history {
 	return v
 }
 
-// markObservations marks the results of a text protocol; false where this is none.
+// markObservations marks the results of a text protocol. It returns false if there are none.
 func (v *history) markObservations() (found bool) {
 	h := trajectory.NewHistory(v.body)
 	for i := range v.items {
@@ -72,8 +73,8 @@ func (v *history) markObservations() (found bool) {
 	return found
 }
 
-// pair finds the call that each tool message answers: one of the turn before it, or of
-// any where the format allows that. There it finds where the history cannot be cut.
+// pair finds the call that each tool message answers: one of the turn before it, or any
+// if the format allows that; then it also fills callsPending.
 func (v *history) pair() {
 	list := v.body.Messages()
 	var pairing trajectory.Pairing
@@ -98,7 +99,7 @@ func (v *history) pair() {
 	}
 }
 
-// pairIn finds the calls of the tool messages from start to end among those that stand there.
+// pairIn pairs the tool messages from start to end with the calls made there.
 func (v *history) pairIn(start, end int, pairing *trajectory.Pairing) {
 	var made [][2]int // message, number in it
 	for i := start; i < end; i++ {
@@ -122,11 +123,11 @@ func (v *history) pairIn(start, end int, pairing *trajectory.Pairing) {
 	}
 }
 
-// failed reports whether a result says that its call failed. It is read when it
-// is asked for first.
+// failed reports whether a result says that its call failed. The first call decides, and
+// is cached with the message.
 func (it *item) failed() bool {
 	memo := &it.failure[0]
-	if it.call.returnsData { // what it shows is not read
+	if it.call.returnsData { // errors in what it shows are not its own
 		memo = &it.failure[1]
 	}
 	if memo.Load() == 0 {
@@ -139,13 +140,13 @@ func (it *item) failed() bool {
 	return memo.Load() > 0
 }
 
-// boundary reports whether the history may be cut before message i: no call is
-// there without its results, no result without its call.
+// boundary reports whether the history may be cut before message i without separating a
+// call from its result.
 func (v *history) boundary(i int) bool {
 	return i >= len(v.items) || !v.items[i].result && v.items[i].Role != transcript.RoleTool && (v.callsPending == nil || !v.callsPending[i])
 }
 
-// stepStart is where the step begins that message i belongs to: an answer and
+// stepStart returns the start of the step that message i belongs to. A step is an answer and
 // the results of its calls.
 func (v *history) stepStart(i int) int {
 	for i > 0 && !v.boundary(i) {
@@ -154,20 +155,19 @@ func (v *history) stepStart(i int) int {
 	return i
 }
 
-// stepEnd is the end of the step that begins at i.
+// stepEnd returns the end of the step that begins at i.
 func (v *history) stepEnd(i int) int {
 	for i++; !v.boundary(i); i++ {
 	}
 	return i
 }
 
-// isCompressed reports content that was replaced before.
+// isCompressed reports whether a text is a replacement that an earlier fitting made.
 func isCompressed(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), `{"_compressed"`)
 }
 
-// lastStep is where the last answer's step begins; the end of the history if
-// there is no answer.
+// lastStep returns the index of the last answer, or the number of messages if there is none.
 func (v *history) lastStep() int {
 	for i := len(v.items) - 1; i >= 0; i-- {
 		if v.items[i].Role == transcript.RoleAssistant {

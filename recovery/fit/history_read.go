@@ -13,49 +13,49 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// parsedMessage is what a message says, apart from where it stands: what is read once
-// of each message of a session, which every request carries again. Safe for
-// concurrent use: nothing but fails is ever changed.
+// parsedMessage is a message's content without its place. Every request of a session carries
+// the message again, so it is parsed once and cached. Safe for concurrent use: only
+// failure ever changes.
 type parsedMessage struct {
 	text        string
 	shape       transcript.Shape
-	calls       []callInfo // their places are counted from the message's beginning
+	calls       []callInfo // their spans are relative to the message's start
 	callSums    [][32]byte
 	answers     string   // id of the call that it answers
-	brokenCalls int      // calls whose arguments are no JSON object
+	brokenCalls int      // calls whose arguments are not a JSON object
 	sum         [32]byte // of role, text, media and calls
-	size        int      // bytes, about
+	size        int      // in the cache, approximate bytes
 
-	// failure is whether it says that its call failed: 0 not read yet, 1 yes, -1 no.
-	// The second is for calls that show what is there.
+	// failure caches item.failed: 0 unknown, 1 failed, -1 not. The second element is for
+	// calls that return data.
 	failure [2]atomic.Int32
 }
 
-// maxParsed is how many bytes of readings are kept in the process.
+// maxParsed limits the cache of parsed messages, in bytes.
 const maxParsed = 48 << 20
 
-// parseCache keeps what was read of messages, by their bytes; the least recently
-// used go first. Safe for concurrent use.
+// parseCache caches parsed messages by their bytes, and rendered edits; the least recently
+// used are evicted first. Safe for concurrent use.
 type parseCache struct {
 	seed maphash.Seed
 	*store.Cache[parseKey, *parsedMessage]
 	renders *store.Cache[renderKey, renderResult]
 }
 
-// parseKey names a message by its content. The hash is seeded in each process.
+// parseKey identifies a message by its content. The hash's seed differs per process.
 type parseKey struct {
 	hash uint64
 	size int
 }
 
-// renderKey names what a recipe makes of a message.
+// renderKey identifies a recipe applied to a message's content.
 type renderKey struct {
 	sum [32]byte
 	op  op
 	a   uint32
 }
 
-// renderResult is what came of a recipe; ok is false where it does not apply.
+// renderResult is a cached result of render.
 type renderResult struct {
 	rendered
 	ok bool
@@ -65,7 +65,7 @@ func newParseCache() *parseCache {
 	return &parseCache{maphash.MakeSeed(), store.NewCache[parseKey, *parsedMessage](maxParsed), store.NewCache[renderKey, renderResult](maxParsed / 6)}
 }
 
-// parse is what a message says.
+// parse returns the parsed message, from the cache if possible.
 func (r *parseCache) parse(m transcript.Message) *parsedMessage {
 	key := parseKey{maphash.Bytes(r.seed, m.Raw()), m.End - m.Start}
 	if v, ok := r.Get(key); ok {
@@ -76,7 +76,6 @@ func (r *parseCache) parse(m transcript.Message) *parsedMessage {
 	return v
 }
 
-// parseMessage reads a message.
 func parseMessage(m transcript.Message) *parsedMessage {
 	v := &parsedMessage{text: m.Text(), shape: m.Shape()}
 	v.shape.Mark = bytes.Clone(v.shape.Mark)
@@ -114,7 +113,7 @@ func parseMessage(m transcript.Message) *parsedMessage {
 	return v
 }
 
-// callsIn are the calls of a message as they stand in its body.
+// callsIn returns the calls with their places in the body of m.
 func (v *parsedMessage) callsIn(b *transcript.Body, m transcript.Message) []callInfo {
 	if len(v.calls) == 0 {
 		return nil
@@ -134,12 +133,12 @@ func (v *parsedMessage) callsIn(b *transcript.Body, m transcript.Message) []call
 // callInfo is a call as the planner and the digest read it.
 type callInfo struct {
 	transcript.ToolCall
-	text        string // the arguments, as the tool got them
+	text        string // the arguments, decoded
 	isObject    bool   // text is a JSON object
-	command     string // that a shell runs
+	command     string // the shell command, if it runs one
 	files       []trajectory.File
-	attempt     string // what two tries at one thing have in common
-	returnsData bool   // what it answers is data: files, listings, pages
+	attempt     string // equal for repeated attempts at the same thing
+	returnsData bool   // its result is data, such as files, listings or pages
 }
 
 func readCall(c transcript.ToolCall, text string) callInfo {
@@ -148,7 +147,7 @@ func readCall(c transcript.ToolCall, text string) callInfo {
 		command: t.Line(), files: t.Files(), attempt: t.Attempt(), returnsData: t.Kind() == trajectory.Reader || t.Line() != "" && t.Reads()}
 }
 
-// label names the call for a reader, bounded: the tool and what it is about.
+// label names the call for the model: the tool, and its command, file or arguments, shortened.
 func (c callInfo) label() string {
 	about := ""
 	switch {

@@ -9,17 +9,16 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Windows that exist. Numbers beyond are error codes, bytes, or something else.
+// The range of plausible windows, in tokens. Other numbers are error codes, bytes, or the like.
 const (
 	minWindow = 256
 	maxWindow = 20_000_000
 )
 
-// LimitFrom is the context window that a failure proves, in tokens. Only an
-// overflow of the window does, whose text states the limit: an allowance per
-// minute or per day is none, and neither is a number from an answer that had
-// begun or was cut, which once poisoned every later session of a client
-// (billion-context#570).
+// LimitFrom returns the context window that a failure proves, in tokens. Only an overflow
+// of the window that states the limit proves one. A rate limit does not, nor does a number
+// from an answer that had begun or was cut off, which in another client poisoned every
+// later session (billion-context#570).
 func LimitFrom(f *recovery.Failure) (tokens int, ok bool) {
 	if f == nil || f.Class() != recovery.ContextLengthExceeded {
 		return 0, false
@@ -36,21 +35,21 @@ func LimitFrom(f *recovery.Failure) (tokens int, ok bool) {
 	if limit < minWindow || limit > maxWindow {
 		return 0, false
 	}
-	// What was asked for must exceed it, if that is stated. An input alone need
-	// not: the room for the answer is added, whether the text says so or not.
+	// The requested tokens must exceed the limit, if they are stated. An input alone need
+	// not, since the answer's tokens come on top, stated or not.
 	if n := facts.RequestedTokens; n > 0 && n+max(facts.RequestedOutput, facts.MaxOutputTokens) < limit {
 		return 0, false
 	}
 	return limit, true
 }
 
-// DefaultReserve is the room for an answer where the client sets no limit and
+// DefaultReserve is the reserve for an answer, in tokens, if the client sets no limit and
 // the window is large.
 const DefaultReserve = 4096
 
-// Reserve is the room that the answer needs, in tokens: the client's own limit,
-// else an eighth of the window, at most DefaultReserve. window is 0 where it is
-// not known. A limit above the window is cut to it.
+// Reserve returns how many tokens to keep for the answer: the client's output limit, else an
+// eighth of the window, at most DefaultReserve. It never exceeds the window, which is 0 if
+// unknown.
 func Reserve(b *transcript.Body, window int) int {
 	n := DefaultReserve
 	if window > 0 {
@@ -65,26 +64,25 @@ func Reserve(b *transcript.Body, window int) int {
 	return n
 }
 
-// minOutput is the room for an answer that a request keeps in any case, in tokens.
+// minOutput is the smallest output limit that fitting sets, in tokens.
 const minOutput = 1024
 
-// cappedReserve is the room for an answer that the history gives way for: a client's limit
-// that takes up more than a quarter of the window is seldom used up, and is
-// lowered before anything of the history goes.
+// cappedReserve returns the reserve for which the history is shortened: at most a quarter of
+// the window. A greater output limit is seldom used up, so it is lowered instead.
 func cappedReserve(b *transcript.Body, window int) int {
 	return min(Reserve(b, window), max(minOutput, window/4))
 }
 
-// watchEvery is how often answers of a local server are looked at while nothing
-// is known against it: one look shows what its window is.
+// watchEvery is the interval between checks of a local server's answers for silent
+// truncation.
 const watchEvery = 5 * time.Second
 
-// watch says when a target's answer is to be looked at. Safe for concurrent use.
+// watch decides when to check a target's answer. Safe for concurrent use.
 type watch struct {
 	*store.Cache[recovery.Target, time.Time]
 }
 
-// due reports whether it is time, and if so starts anew.
+// due reports whether a check is due, and if so starts the next interval.
 func (w watch) due(t recovery.Target) bool {
 	t, now := t.Keyless(), time.Now()
 	if last, ok := w.Get(t); ok && now.Sub(last) < watchEvery {

@@ -9,49 +9,49 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Values is the store as this package needs it, which bounds how long it takes. What a session is, this package holds;
-// the store copies it behind.
+// Values is the part of the store that this package uses. The store limits how long calls take. Sessions live in
+// this package; the store copies them in the background.
 type Values interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
-	// WriteBehind says that a value has changed: current is called when it is copied for the other replicas.
+	// WriteBehind schedules the copy of a changed value; it calls current when it makes the copy.
 	WriteBehind(key string, current func() (store.Entry, bool))
 }
 
-// The bounds of what is held in the process.
+// The limits of sessions in the process.
 const (
 	maxSessions = 8192
 	maxHeld     = 64 << 20 // bytes of all values
 	maxQueue    = 128
 )
 
-// memory holds sessions: it owns those of this process, and knows from the store what other replicas have made of
-// them. Safe for concurrent use.
+// memory holds the sessions of this process, and reads from the store what other replicas have made of them. Safe
+// for concurrent use.
 type memory struct {
-	store Values // nil where there is none that others share
+	store Values // nil without a shared one
 	ttl   func() time.Duration
 	turns turnCache
 
 	mu       sync.Mutex
 	sessions *store.Cache[string, *entry]
-	backoffs *store.Cache[string, time.Time] // sessions whose summariser failed, and until when it rests
+	backoffs *store.Cache[string, time.Time] // until when a session's failed summariser is not called
 
 	queue  chan func()
-	worker sync.WaitGroup  // the queue
-	ctx    context.Context // until what is queued is given up
+	worker sync.WaitGroup
+	ctx    context.Context // when it ends, queued jobs are dropped
 	cancel context.CancelFunc
 	once   sync.Once
-	closed bool // no more jobs
+	closed bool // takes no more jobs
 }
 
-// entry is a session in the process. It is changed under the memory's lock.
+// entry is a session in the process. The memory's lock guards it.
 type entry struct {
 	value       *session
 	changed     time.Time // when this process last changed it
-	until       time.Time
-	reportLocal bool // its report is not for the store
+	until       time.Time // end of its lifetime
+	reportLocal bool      // its report was not stored, so the stored one is older
 }
 
-// newMemory starts the goroutine that works off the path of requests; close ends it.
+// newMemory starts the goroutine that runs jobs off the request's path; close ends it.
 func newMemory(s Values, ttl func() time.Duration) *memory {
 	m := &memory{store: s, ttl: ttl, sessions: store.NewCache[string, *entry](maxHeld), backoffs: store.NewCache[string, time.Time](maxSessions),
 		turns: newTurnCache(),
@@ -67,14 +67,14 @@ func newMemory(s Values, ttl func() time.Duration) *memory {
 	return m
 }
 
-// Keys are the keys of what the store has of a session.
+// Keys returns the store's keys of a session.
 func Keys(session string) []string { return []string{editsKey(session), reportKey(session)} }
 
 func editsKey(id string) string  { return "fit/" + id }
 func reportKey(id string) string { return "fit/" + id + "/report" }
 
-// get is what is known of an exchange's session; nil if nothing is. It asks the store, and holds what it finds: what
-// another replica has made, and what was made here and is not copied yet.
+// get returns an exchange's session, nil if there is none. It reads the store and merges what other replicas have
+// written with what this process holds.
 func (m *memory) get(ctx context.Context, x *recovery.Exchange) *session {
 	local := m.local(x.Session)
 	if m.store == nil {
@@ -89,7 +89,7 @@ func (m *memory) get(ctx context.Context, x *recovery.Exchange) *session {
 	now, s := entry{}, session{}
 	if h, ok := m.sessions.Get(x.Session); ok {
 		if now, s = *h, *h.value; now.changed.After(x.Started) {
-			return now.value // by another request, perhaps after the store was read
+			return now.value // another request changed it meanwhile, perhaps after the read
 		}
 	}
 	edits, errEdits := decodeSession(values[0])
@@ -108,7 +108,7 @@ func (m *memory) get(ctx context.Context, x *recovery.Exchange) *session {
 	return &s
 }
 
-// lookup is what the process knows of a session; the zero value if nothing.
+// lookup returns a session's entry in the process; the zero entry if there is none.
 func (m *memory) lookup(id string) entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,10 +123,10 @@ func (m *memory) lookup(id string) entry {
 	return *h
 }
 
-// local is what the process knows of a session, nil if nothing.
+// local returns the session as the process holds it, nil if it does not.
 func (m *memory) local(id string) *session { return m.lookup(id).value }
 
-// put holds a session. The lock is held.
+// put stores an entry in the process. The caller holds the lock.
 func (m *memory) put(id string, h entry) {
 	size := 512 + len(id) + 24*len(h.value.Recipes)
 	for _, box := range h.value.Sealed {
@@ -136,7 +136,7 @@ func (m *memory) put(id string, h entry) {
 	m.sessions.Put(id, &h, max(size, maxHeld/maxSessions))
 }
 
-// putEdits keeps a session with new edits, which are copied to the store, unless even newer ones were made meanwhile.
+// putEdits holds a session with new edits and schedules their copy to the store, unless even newer ones are held.
 func (m *memory) putEdits(id string, s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +149,7 @@ func (m *memory) putEdits(id string, s *session) {
 	m.copyToStore(editsKey(id), func() []byte { return m.local(id).encodedEdits() })
 }
 
-// copyToStore has the store copy a value as it is then; nil is none.
+// copyToStore has the store copy a value as it is at that time; a nil value is not copied.
 func (m *memory) copyToStore(key string, value func() []byte) {
 	if m.store == nil {
 		return
@@ -160,12 +160,11 @@ func (m *memory) copyToStore(key string, value func() []byte) {
 	})
 }
 
-// refreshShare is the share of a lifetime after which edits are stored anew although
-// they are the same: a session is remembered from its last request on.
+// Unchanged edits are stored again after 1/refreshShare of their lifetime, which counts from the last request.
 const refreshShare = 8
 
-// addReport adds a report to what is held of a session; known is the session if nothing is. If others may soon need it,
-// the store gets it, too.
+// addReport adds a report to a session; known is the session in case it is not held any more. needed also sends the
+// report to the store.
 func (m *memory) addReport(id string, known *session, r report, needed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,7 +182,7 @@ func (m *memory) addReport(id string, known *session, r report, needed bool) {
 	}
 }
 
-// enqueue runs a job off the request's path; false when there is too much to do.
+// enqueue runs a job off the request's path. It returns false if the queue is full or closed.
 func (m *memory) enqueue(job func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +197,7 @@ func (m *memory) enqueue(job func()) bool {
 	}
 }
 
-// close finishes what is queued. When ctx ends it gives up what is left, but for the job that runs.
+// close runs the queued jobs. When ctx ends it waits only for the running one and drops the others.
 func (m *memory) close(ctx context.Context) error {
 	m.once.Do(func() {
 		m.mu.Lock()
@@ -215,15 +214,15 @@ func (m *memory) close(ctx context.Context) error {
 	return nil
 }
 
-// summarizerBackoff is how long a summariser that was of no use is not asked before a
-// request has failed.
+// summarizerBackoff is how long a session's failed summariser is not called ahead of a refusal.
 const summarizerBackoff = 10 * time.Minute
 
-// backOff notes that a session's summariser was of no use.
+// backOff records that a session's summariser failed.
 func (m *memory) backOff(id string) {
 	m.backoffs.Put(id, time.Now().Add(summarizerBackoff), 1)
 }
 
+// backingOff reports whether a session's summariser failed lately.
 func (m *memory) backingOff(id string) bool {
 	until, _ := m.backoffs.Get(id)
 	return time.Now().Before(until)

@@ -7,74 +7,72 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// turnCache remember how far this process has served each conversation. While it
-// serves every turn of one, what it knows is all there is to know: the store is
-// not asked. A conversation that was forgotten costs one look.
+// turnCache remembers the last turn of each conversation that this process has served. While
+// the process serves every turn, the store has nothing newer and is not read. An evicted
+// conversation costs one read. Safe for concurrent use.
 type turnCache struct {
 	*store.Cache[string, served]
 	seed maphash.Seed
 }
 
-// served is how far a conversation was served.
+// served is the last request of a conversation that was served here.
 type served struct {
 	place
-	remembered bool // there was something to remember of it
+	hadSession bool // the memory held its session
 }
 
-// place is where in its conversation a request stands.
+// place is a request's place in its conversation.
 type place struct {
-	answers            int    // that it carries
-	last, beforeAnswer uint64 // its last message, and the one before its last answer, hashed
+	answers            int    // in its history
+	last, beforeAnswer uint64 // hashes of its last message, and of the one before its last answer
 }
 
-// maxTurns bounds how many conversations are remembered.
+// maxTurns limits the number of remembered conversations.
 const maxTurns = 32 << 10
 
 func newTurnCache() turnCache {
 	return turnCache{store.NewCache[string, served](maxTurns), maphash.MakeSeed()}
 }
 
-// note remembers that a request was served here.
-func (t turnCache) note(id string, p place, kept bool) { t.Put(id, served{p, kept}, 1) }
+// note records that a request was served here.
+func (t turnCache) note(id string, p place, hadSession bool) { t.Put(id, served{p, hadSession}, 1) }
 
-// follows reports whether a request comes right after the last one that was served
-// here, or is that one again. A client that cuts its history carries as many answers
-// each time, so what the last answer was asked with counts, too. The first turn follows
-// on nothing: a conversation has a name from its first answer on, and nobody
-// can have edited what nobody could name. kept says that something is
-// remembered here, or was.
-func (t turnCache) follows(id string, p place) (yes, kept bool) {
+// follows reports whether a request comes right after the last one that was served here,
+// or repeats it. The hashes matter since a client that trims its history may send the same
+// number of answers each time. A first turn always follows: a conversation has no
+// session id before its first answer, so no replica can have edited it. hadSession reports
+// whether this process held the session then.
+func (t turnCache) follows(id string, p place) (yes, hadSession bool) {
 	if p.answers <= 1 {
 		return true, false
 	}
 	last, ok := t.Get(id)
-	return ok && (p.answers == last.answers && p.last == last.last || p.answers == last.answers+1 && p.beforeAnswer == last.last), last.remembered
+	return ok && (p.answers == last.answers && p.last == last.last || p.answers == last.answers+1 && p.beforeAnswer == last.last), last.hadSession
 }
 
-// placeOf reads where a request stands. One answer may be several messages: what
-// stands together counts once.
+// placeOf returns a request's place. Adjacent assistant messages count as one answer.
 func (t turnCache) placeOf(b *transcript.Body) (p place) {
 	list := b.Messages()
-	asked, inside := -1, false
+	before, inside := -1, false
 	for i, m := range list {
 		is := m.Role == transcript.RoleAssistant
 		if is && !inside {
 			p.answers++
-			asked = i - 1
+			before = i - 1
 		}
 		inside = is
 	}
 	if p.answers > 1 {
-		p.last, p.beforeAnswer = t.hash(list[len(list)-1]), t.hash(list[max(0, asked)])
+		p.last, p.beforeAnswer = t.hash(list[len(list)-1]), t.hash(list[max(0, before)])
 	}
 	return p
 }
 
-// hash hashes what identifies a message, however its client writes it: the id of the call that it answers, else its text.
+// hash hashes what identifies a message in any formatting: the id of the call that it answers, else its text.
 func (t turnCache) hash(m transcript.Message) uint64 {
-	said := m.AppendToolCallID(nil)
-	if len(said) == 0 {
-		said = m.AppendText(said)
+	id := m.AppendToolCallID(nil)
+	if len(id) == 0 {
+		id = m.AppendText(id)
 	}
-	return transcript.Sum(t.seed, 0, said)
+	return transcript.Sum(t.seed, 0, id)
 }

@@ -9,51 +9,49 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Counter counts tokens, uncalibrated.
+// Counter counts the tokens of requests and texts, uncalibrated.
 type Counter interface {
 	Measure(b *transcript.Body, model string) count.Counts
 	Text(model, s string) int
 }
 
-// goal is how large a request may be, in the weigher's units, output reserve
-// already taken off.
+// goal is how large a request may be, in the counter's units, without the output reserve.
 type goal struct {
-	budget int // the window for the prompt
-	target int // what fitting reaches for
-	limit  int // above it the next request would be fitted again; at most budget
+	budget int // a request must be smaller
+	target int // the size to fit to
+	limit  int // above it the next request would have to be fitted again
 }
 
-// goalFor is what a budget asks for; trigger is the size from which on the next
-// request would be fitted again.
+// goalFor returns the goal for a budget. Above trigger the next request would be fitted again.
 func (f *Fitter) goalFor(budget, trigger int) goal {
 	target := int(f.config().TargetShare * float64(budget))
 	return goal{budget: budget, target: target, limit: max(target, min(trigger, budget-1))}
 }
 
-// The names of what fitting does, as events and reports have them.
+// The kinds of edits, as events and reports name them.
 const (
-	TierResults   = "results"     // old results are cut
-	TierArguments = "arguments"   // and arguments of old calls
-	TierLong      = "long"        // and what alone takes much of the budget
-	TierSummary   = "summary"     // the oldest turns give way to what a model and the program say of them
-	TierDigest    = "digest"      // or to what the program quotes of them
-	TierMedia     = "attachments" // those of finished turns go, for a limit of bytes
-	TierOutput    = "output"      // no edit of the history: the limit of the answer was lowered
+	TierResults   = "results"     // old results are shortened
+	TierArguments = "arguments"   // arguments of old calls are shortened
+	TierLong      = "long"        // texts that alone take much of the budget are shortened
+	TierSummary   = "summary"     // a model's summary, with quotations, replaces the oldest turns
+	TierDigest    = "digest"      // quotations alone replace the oldest turns
+	TierMedia     = "attachments" // attachments of finished turns are removed, for a limit of bytes
+	TierOutput    = "output"      // the output limit is lowered; the history stays
 )
 
 // planner brings one history to its goal.
 type planner struct {
 	cfg        *Config
 	goal       goal
-	summarizer *summarizer // nil where nobody writes summaries
-	perToken   int         // bytes of the request to a token
-	halvings   int         // how much less than usual is large: halvings
-	cramped    bool        // what stands before the first answer, and the last turn, leave no room
+	summarizer *summarizer // nil without one
+	perToken   int         // bytes of the request per token
+	halvings   int         // how often the size of a large text is halved, see largeTokens
+	cramped    bool        // instructions, task and last turn take nearly all of the budget
 }
 
 // run adds edits to k until it meets the goal. It reports whether the result
-// fits the budget; the target may be missed. What was edited before stays as it
-// is as long as cuts behind it suffice: the provider has cached it.
+// fits the budget; it may miss the target. Messages up to the last edit stay unchanged
+// if cutting later ones suffices, since the provider has cached them.
 func (p *planner) run(ctx context.Context, k *revision) bool {
 	p.perToken = max(2, min(6, len(k.v.body.Raw())/max(1, k.counts.Total)))
 	p.measure(k)
@@ -66,7 +64,7 @@ func (p *planner) run(ctx context.Context, k *revision) bool {
 	if !met {
 		p.replaceOldest(ctx, k, prot)
 	}
-	// Where what is protected has no room, less is.
+	// If the goal is missed, protect less.
 	for level := 1; level <= narrowLevels+maxHalvings && p.measure(k) > p.goal.limit && ctx.Err() == nil; level++ {
 		p.halvings = max(0, level-narrowLevels)
 		try, less := k.clone(), prot.narrowed(k.v, level)
@@ -81,8 +79,8 @@ func (p *planner) run(ctx context.Context, k *revision) bool {
 	return ctx.Err() == nil && p.measure(k) < p.goal.budget
 }
 
-// cannotFit reports whether what nothing may touch is too large by itself. What a
-// person pasted before the first answer may be shortened where it has to be.
+// cannotFit reports whether the messages that no tier may change exceed the budget alone,
+// without what a user pasted into them. It also sets cramped.
 func (p *planner) cannotFit(k *revision, prot *protection) bool {
 	floor, out, last := k.counts.Fixed, 0, k.v.lastStep()
 	for i := range k.v.items {
@@ -103,25 +101,26 @@ func (p *planner) cannotFit(k *revision, prot *protection) bool {
 	return floor-out >= p.goal.budget
 }
 
-// The range of lengths, as factors of the configured thresholds. Below the least an
-// agent's steps are told better by a digest than by what would be left of each.
+// The lengths that cut tries, as factors of the configured thresholds. Below minFactor a
+// digest of the steps says more than the remains of each.
 const (
 	stepFactor = 1.15
 	minFactor  = 0.4
-	slack      = 1.25 // what is hardly longer is left as it is
+	slack      = 1.25 // texts that exceed a length by less are not cut
 )
 
-// largeTokens is the size in tokens above which also a message that is recent, or in
-// which a person pasted something, is cut.
+// largeTokens returns the size in tokens above which recent results, and messages into which
+// a user pasted something, are cut too.
 func (p *planner) largeTokens() int { return p.goal.budget / 8 >> p.halvings }
 
-// maxHalvings is the most that fine is: where a turn has many large results, none of them
-// takes much of the budget.
+// maxHalvings limits halvings. Halving helps if a turn has many results that are too large
+// only together.
 const maxHalvings = 4
 
-// cut cuts what is longer to one length, which is as great as the target allows:
-// old results, arguments of old calls, and whatever alone takes much of the
-// budget. Nothing before message from is cut. It reports whether the target is met.
+// cut shortens old results, arguments of old calls, and single texts that take much of the
+// budget to a common length, the greatest that meets the target. It cuts nothing before
+// message from, except pastes in the task if the request is cramped. It reports whether
+// the target is met.
 func (p *planner) cut(ctx context.Context, k *revision, prot *protection, from int) bool {
 	longest := 1.0
 	for i := from; i < len(k.v.items); i++ {
@@ -137,7 +136,7 @@ func (p *planner) cut(ctx context.Context, k *revision, prot *protection, from i
 		p.cutTo(try, prot, longest*math.Pow(stepFactor, -float64(step)), from)
 		return try
 	}
-	// The first step that suffices is in (low, high]; if none does it is high.
+	// Binary search: the first step that meets the target is in (low, high]; if none does, it is high.
 	low, high := 0, int(math.Log(longest/minFactor)/math.Log(stepFactor))+1
 	best := at(high)
 	for met := p.measure(best) <= p.goal.target; met && high-low > 1 && ctx.Err() == nil; {
@@ -152,7 +151,7 @@ func (p *planner) cut(ctx context.Context, k *revision, prot *protection, from i
 	return k.total <= p.goal.target
 }
 
-// cutTo cuts each message that is longer than a factor of the thresholds.
+// cutTo shortens each text that is longer than factor times its threshold.
 func (p *planner) cutTo(k *revision, prot *protection, factor float64, from int) {
 	length := func(threshold int) int { return max(64, int(math.Min(float64(threshold)*factor, maxKeep))) }
 	results, args := length(p.cfg.ThresholdChars), length(p.cfg.ThresholdArgs)
@@ -175,8 +174,7 @@ func (p *planner) cutTo(k *revision, prot *protection, factor float64, from int)
 	}
 }
 
-// summarizeResults has the summariser write what large results said, where that is
-// wanted: in the place of their ends.
+// summarizeResults has the summariser condense large results that were cut, if configured.
 func (p *planner) summarizeResults(ctx context.Context, k *revision) {
 	if !p.cfg.SummarizeResults || p.summarizer == nil {
 		return
@@ -196,25 +194,24 @@ func (p *planner) summarizeResults(ctx context.Context, k *revision) {
 	}
 }
 
-// The length of a summary in tokens: a share of the budget, within bounds.
+// The length of a summary in tokens: 1/summaryShare of the budget, within limits.
 const (
 	summaryShare = 32
 	summaryMin   = 400
 	summaryMax   = 3000
 )
 
-// digestMin is the least that a digest has, in tokens. Where instructions and what is
-// protected leave the target no room, it has digestShare of the budget: what it tells is
-// all that remains.
+// digestMin is the minimum for a digest, in tokens. If the messages that stay exceed the
+// target already, a digest still gets 1/digestShare of the budget, as all that remains of
+// the old turns.
 const (
 	digestMin   = 300
 	digestShare = 32
 )
 
-// replaceOldest puts one text in the place of the old turns: what the summariser
-// says of them, if there is one, and what the program quotes, as much as the
-// target has room for. An earlier such text gives way to it too. Where not
-// all of the room is used, the latest of the turns stay.
+// replaceOldest replaces the old turns, and an earlier such replacement, by one text: a
+// summary, if there is a summariser, and quotations, as many as the target allows. If the
+// text leaves room, the latest of those turns stay.
 func (p *planner) replaceOldest(ctx context.Context, k *revision, prot *protection) {
 	c, saved := p.oldestRun(k, prot, prot.recent)
 	if len(c.removed) < 2 || saved < 2*digestMin {
@@ -248,8 +245,8 @@ func (p *planner) replaceOldest(ctx context.Context, k *revision, prot *protecti
 	k.remove(c)
 }
 
-// oldestRun is the run of complete turns before message end, and what removing it
-// saves. What went before does not come back.
+// oldestRun returns the run of complete turns before message end, and how many tokens its
+// removal saves. Messages that are removed already stay removed.
 func (p *planner) oldestRun(k *revision, prot *protection, end int) (c cut, saved int) {
 	if k.cut != nil {
 		end, saved = max(end, k.cut.end), k.cut.tokens
@@ -267,8 +264,7 @@ func (p *planner) oldestRun(k *revision, prot *protection, end int) (c cut, save
 	return c, saved
 }
 
-// startWithin is where the turns begin that stand before message end and have at most
-// so many tokens.
+// startWithin returns the start of the turns before message end that have at most tokens.
 func (p *planner) startWithin(k *revision, end, tokens int) int {
 	for i := end; i > k.v.leadEnd; {
 		i--
@@ -282,7 +278,7 @@ func (p *planner) startWithin(k *revision, end, tokens int) int {
 	return end
 }
 
-// measure counts the history as it is with its edits.
+// measure builds and counts the edited request, and returns its total.
 func (p *planner) measure(k *revision) int {
 	if b, err := k.build(); err == nil {
 		k.total = k.counter.Measure(b, k.model).Total

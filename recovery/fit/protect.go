@@ -7,37 +7,37 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// protectReason says why a message is left as it is. Only some reasons also keep it
-// out of a summary.
+// protectReason is a set of reasons not to edit a message. Only keepReasons also keep it
+// from being replaced by a summary.
 type protectReason uint8
 
 const (
-	protectLead      protectReason = 1 << iota // instructions, and all up to the first answer
-	protectUser                                // a person's words
+	protectLead      protectReason = 1 << iota // everything before the first answer
+	protectUser                                // the user's own message
 	protectRecent                              // the end of the history
-	protectError                               // an error that nothing resolved, and its call
-	protectReasoning                           // its reasoning goes back as it came; the whole step may be summarised
-	protectSystem                              // instructions in the middle
+	protectError                               // an unresolved error, or its call
+	protectReasoning                           // has reasoning, which must go back unchanged; the whole step may be summarised
+	protectSystem                              // later instructions
 )
 
-// keepReasons are the reasons for which a message survives a summary.
+// keepReasons are the reasons that keep a message out of a summary.
 const keepReasons = protectLead | protectUser | protectRecent | protectError | protectSystem
 
-// protection is what no tier touches.
+// protection holds the reasons of all messages.
 type protection struct {
 	reasons []protectReason
 	tokens  []int // of each message
-	recent  int   // where the recent turns begin
+	recent  int   // start of the recent turns
 }
 
-// The shares of the budget that protected messages may have, besides the recent turns.
+// The shares of the budget for protected messages, besides the recent turns.
 const (
 	userShare  = 0.25
 	errorShare = 0.10
 )
 
-// protect finds the protected messages. tokens are those of each message,
-// recentShare is the share of the budget that the recent turns have.
+// protect finds the protected messages. tokens are the sizes of all messages; recentShare is
+// the recent turns' share of the budget.
 func protect(v *history, tokens []int, budget int, recentShare float64) *protection {
 	p := &protection{reasons: make([]protectReason, len(v.items)), tokens: tokens}
 	for i := range v.items {
@@ -58,8 +58,7 @@ func protect(v *history, tokens []int, budget int, recentShare float64) *protect
 	return p
 }
 
-// markRecent protects the end: at least the last step, and steps before it
-// until they have the share.
+// markRecent protects the last step, and steps before it until their tokens reach share.
 func (p *protection) markRecent(v *history, share int) {
 	p.recent = len(v.items)
 	last := v.lastStep()
@@ -78,9 +77,9 @@ func (p *protection) markRecent(v *history, share int) {
 	}
 }
 
-// markUsers protects a person's words, the newest first, up to the share; the
-// newest always and besides. A short answer says nothing without what was asked, which
-// is kept with it.
+// markUsers protects the user's messages, the newest first, up to share tokens. The newest
+// is always protected and does not count. If share allows, the question before a short
+// reply is protected too.
 func (p *protection) markUsers(v *history, share int) {
 	sum, newest := 0, true
 	for i := len(v.items) - 1; i >= v.leadEnd; i-- {
@@ -97,7 +96,7 @@ func (p *protection) markUsers(v *history, share int) {
 		}
 		p.reasons[i] |= protectUser
 	}
-	for i := len(v.items) - 1; i > v.leadEnd; i-- { // with what is left of the share
+	for i := len(v.items) - 1; i > v.leadEnd; i-- { // questions, from the rest of the share
 		if p.reasons[i]&protectUser != 0 && isShortReply(v.items[i].text) && v.items[i-1].asksQuestion() && sum+p.tokens[i-1] <= share {
 			sum += p.tokens[i-1]
 			p.reasons[i-1] |= protectUser
@@ -105,17 +104,17 @@ func (p *protection) markUsers(v *history, share int) {
 	}
 }
 
-// isShortReply reports whether a person's words are an answer that only the question explains,
-// such as "yes", "3" or "the second one".
+// isShortReply reports whether a text only makes sense as the reply to a question, such as
+// "yes", "3" or "the second one".
 func isShortReply(text string) bool { return len(text) < 60 && len(strings.Fields(text)) <= 4 }
 
-// asksQuestion reports whether the model asks a person something.
+// asksQuestion reports whether the message is a question of the model to the user.
 func (it *item) asksQuestion() bool {
 	return it.Role == transcript.RoleAssistant && len(it.calls) == 0 && strings.ContainsAny(it.text, "?？")
 }
 
-// markErrors protects the last error of each thing that was tried and has not
-// succeeded since, with its call, the newest first, up to the share.
+// markErrors protects unresolved errors with their calls, the newest first, up to share
+// tokens. An error is unresolved if it is the last result of its kind of attempt.
 func (p *protection) markErrors(v *history, share int) {
 	tried := map[string]bool{}
 	sum := 0
@@ -147,12 +146,12 @@ func (p *protection) markErrors(v *history, share int) {
 	}
 }
 
-// narrowLevels is the last level of narrowed.
+// narrowLevels is the last level of narrowed with a further effect.
 const narrowLevels = 3
 
-// narrowed is a protection with fewer reasons, for a history that otherwise has no
-// room: first without the user's words and the errors in the middle, then without
-// the recent turns but the last, in the end without any word of the user before that.
+// narrowed returns a weaker protection, for a history that otherwise does not fit. Level 1
+// protects no errors and only the newest of the user's messages, level 2 of the recent
+// turns only the last step, level 3 no user message before that step.
 func (p *protection) narrowed(v *history, level int) *protection {
 	n := *p
 	n.reasons = slices.Clone(p.reasons)

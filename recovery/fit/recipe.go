@@ -10,42 +10,42 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// op is what a recipe does to a message. The values are stored.
+// op is the kind of an edit. The values are stored.
 type op uint8
 
 const (
-	opShorten   op = 1 // an old result: keep about A bytes of it; images go
-	opArguments op = 2 // keep the structure of call arguments, and about A bytes of them
-	opLong      op = 3 // any result, wherever it stands, or what was pasted into a person's message
-	opMedia     op = 4 // the images and files of a finished turn go
-	opSealed    op = 5 // a result in the words of the summariser; see sealed
-	opCut       op = 6 // a run of messages with a text at its end; see sealed
+	opShorten   op = 1 // shorten an old result to about Length bytes, without its images
+	opArguments op = 2 // shorten call arguments to about Length bytes, with their short values whole
+	opLong      op = 3 // shorten any result, also a recent one, or what a user pasted into a message
+	opMedia     op = 4 // remove images and files of a finished turn
+	opSealed    op = 5 // replace a result by the summariser's text; see sealed
+	opCut       op = 6 // replace a run of messages by one text; see sealed
 )
 
-// recipe is one edit of one message without any of its text: with the same
-// message it makes the same bytes, everywhere.
+// recipe is one edit of one message without any of its text. Applied to the same message it
+// gives the same bytes on every replica.
 type recipe struct {
-	Key    uint64 `json:"k"` // content of the message, see keyed
+	Key    uint64 `json:"k"` // of the message, see setKeys
 	Op     op     `json:"o"`
 	Length uint32 `json:"a,omitempty"`
 }
 
-// maxKeep bounds A.
+// maxKeep limits a recipe's Length.
 const maxKeep = 1 << 24
 
-// rendered is what a recipe makes of its message.
+// rendered is a recipe applied to its message.
 type rendered struct {
 	text  string         // the new text, if texts
 	texts bool           // the text changes
-	args  map[int]string // the new arguments by the call's place in the message
-	media bool           // attachments go
+	args  map[int]string // the new arguments, by the call's index in the message
+	media bool           // attachments are removed
 }
 
-// mediaGone is what stands in place of an attachment.
+// mediaGone says why an attachment was removed.
 const mediaGone = "it belonged to a finished turn, and the request was too large"
 
-// render carries a recipe out; ok is false where it does not apply to the
-// message, or would not make it smaller. What was made before is kept.
+// render applies a recipe to message i; ok is false if it does not apply, or would not make
+// the message smaller. Results are cached.
 func (v *history) render(i int, r recipe) (out rendered, ok bool) {
 	kept, key := v.cache, renderKey{v.items[i].sum, r.Op, r.Length}
 	if m, known := kept.renders.Get(key); known {
@@ -60,7 +60,7 @@ func (v *history) render(i int, r recipe) (out rendered, ok bool) {
 	return out, ok
 }
 
-// renderUncached returns item i as a recipe shortens it; false if the recipe does not fit it.
+// renderUncached is render without the cache.
 func (v *history) renderUncached(i int, r recipe) (out rendered, ok bool) {
 	it, room := &v.items[i], int(min(r.Length, maxKeep))
 	switch {
@@ -88,7 +88,7 @@ func (v *history) renderUncached(i int, r recipe) (out rendered, ok bool) {
 	return out, ok
 }
 
-// edit adds what was rendered to an edit of the body.
+// edit adds the rendered message i to an edit of the body.
 func (out rendered) edit(v *history, e *transcript.Edit, i int) {
 	if out.texts {
 		e.SetText(i, out.text, !v.items[i].result)
@@ -109,17 +109,16 @@ func (out rendered) edit(v *history, e *transcript.Edit, i int) {
 	}
 }
 
-// secretOf is what content hashes are made with for one credential: what is stored of a
-// session tells nothing of its texts without the credential.
+// secretOf derives the key of content hashes from a credential, so that a stored session reveals
+// nothing of its texts without the credential.
 func secretOf(credential []byte) []byte {
 	secret, _ := hkdf.Key(sha256.New, append([]byte{1}, credential...), nil, "rebound fit content keys v1", sha256.Size) // fails for long keys only
 	return secret
 }
 
-// setKeys gives every message its key: its role, text, media and calls, for a
-// result also the call that it answers, and which of several equal messages it
-// is. Cache marks, the spelling of the JSON and reasoning do not matter:
-// clients change those.
+// setKeys gives every message its key: a hash of its role, text, media and calls, for a
+// result also of the call that it answers, and of its number among equal messages. Cache
+// marks, JSON formatting and reasoning do not count, since clients change those.
 func (v *history) setKeys() {
 	seen := make(map[uint64]uint64, len(v.items))
 	h := sha256.New()
@@ -146,7 +145,7 @@ func (v *history) setKeys() {
 	}
 }
 
-// hashString writes a string so that it cannot be confused with its neighbours.
+// hashString writes a string with its length, so that adjacent strings cannot be confused.
 func hashString(h hash.Hash, s string) {
 	var n [8]byte
 	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))

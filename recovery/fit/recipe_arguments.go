@@ -9,15 +9,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Bounds of shrunken arguments.
+// The limits of shortened arguments.
 const (
 	keepValue = 80  // bytes of values that always stay
 	minKept   = 40  // bytes below which nothing of a long value is kept
 	maxValues = 256 // short values that are kept
 )
 
-// renderArguments renders opArguments: calls of the message with longer arguments keep
-// about room bytes of them.
+// renderArguments renders opArguments: arguments longer than room are shortened to about
+// room bytes.
 func (v *history) renderArguments(it *item, room int) (out rendered, ok bool) {
 	for n, c := range it.calls {
 		if len(c.text) <= room || c.Span == (transcript.Span{}) || isCompressed(c.text) {
@@ -27,7 +27,7 @@ func (v *history) renderArguments(it *item, room int) (out rendered, ok bool) {
 		if c.isObject {
 			text = v.excerpts.shortenObject(c.text, room)
 		} else if isObject := len(c.Arguments) > 0 && c.Arguments[0] != '"'; isObject {
-			continue // neither a string nor an object: nothing that is known
+			continue // neither a string nor an object
 		}
 		if len(text) >= len(c.text) {
 			continue
@@ -40,8 +40,8 @@ func (v *history) renderArguments(it *item, room int) (out rendered, ok bool) {
 	return out, out.args != nil
 }
 
-// shortenObject is an object without its long values, with a mark that says which they
-// were and has what room there is for of each.
+// shortenObject returns an object with its short values, and a mark that names the long
+// ones and quotes an excerpt of each, within room bytes in all.
 func (e excerpts) shortenObject(object string, room int) string {
 	type value struct{ name, text string }
 	var long []value

@@ -7,16 +7,16 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// minPaste is the size in bytes from which on something counts as pasted.
+// minPaste is the size in bytes from which on a part of a message counts as pasted.
 const minPaste = 1500
 
-// maxOwnWords is how many bytes at each end of a message are taken for a person's
-// own words where nothing but prose tells them from what was pasted.
+// maxOwnWords is how many bytes at each end of a message count as the user's own words
+// if the whole text is prose.
 const maxOwnWords = 2000
 
-// findPastes are the parts of a person's message that were pasted into it: fenced
-// blocks, and paragraphs that are no prose. Where a long text is all prose, what
-// stands between its ends is, if prose is set: of the task itself it may be meant.
+// findPastes returns the parts that a user pasted into a message: fenced blocks, and
+// paragraphs that are not prose. With prose set, the middle of a long text that is all
+// prose counts too; callers leave it unset for the task, which may be long itself.
 func findPastes(text string, prose bool) (list []transcript.Span) {
 	add := func(start, end int) {
 		if n := len(list); n > 0 && strings.TrimSpace(text[list[n-1].End:start]) == "" {
@@ -59,7 +59,7 @@ func findPastes(text string, prose bool) (list []transcript.Span) {
 	return out
 }
 
-// looksTyped reports whether a line reads as a person's own: mostly words.
+// looksTyped reports whether a line reads as typed by a person: mostly words.
 func looksTyped(line string) bool {
 	line = recovery.Head(line, 2000)
 	words := len(strings.Fields(line))
@@ -72,7 +72,7 @@ func looksTyped(line string) bool {
 	return 10*plain >= 9*all && (words > 2 || strings.ContainsAny(line, ".?!:"))
 }
 
-// shortenPastes shortens what was pasted into a message to about room bytes in all.
+// shortenPastes shortens the pasted parts of a message to about room bytes in all.
 func (e excerpts) shortenPastes(text string, room int, prose bool) (out string, ok bool) {
 	list := findPastes(text, prose)
 	all := 0

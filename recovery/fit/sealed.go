@@ -7,9 +7,8 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// sealed is a text of the summariser and what it takes the place of. Whoever
-// has the store and not both the credential and the replaced messages cannot
-// read it.
+// sealed is an encrypted text and the messages that it replaces. Reading it takes both the
+// credential and the replaced messages, so a leaked store reveals nothing.
 type sealed struct {
 	Op    op     `json:"o"`           // opSealed for one result, opCut for a run of messages
 	First uint64 `json:"k"`           // key of the first message of the run
@@ -17,10 +16,10 @@ type sealed struct {
 	Kept  []int  `json:"s,omitempty"` // messages of the run that stay, as offsets
 	Box   []byte `json:"b"`           // nonce and ciphertext
 
-	text string // opened
+	text string // decrypted
 }
 
-// cipher encrypts the text in place of these messages.
+// cipher returns the cipher for a text that replaces the messages removed.
 func (v *history) cipher(removed []int) (cipher.AEAD, error) {
 	secret := append(make([]byte, 0, 32*(1+len(removed))), v.secret...)
 	for _, i := range removed {
@@ -29,7 +28,7 @@ func (v *history) cipher(removed []int) (cipher.AEAD, error) {
 	return store.Cipher(secret, "rebound fit summary v1")
 }
 
-// seal encrypts a text in place of these messages.
+// seal encrypts a text that replaces the messages removed.
 func (v *history) seal(removed []int, text string) (box []byte, ok bool) {
 	aead, err := v.cipher(removed)
 	if err != nil {
@@ -38,7 +37,7 @@ func (v *history) seal(removed []int, text string) (box []byte, ok bool) {
 	return aead.Seal(nil, nil, []byte(text), nil), true
 }
 
-// unseal decrypts what seal made; ok is false for anything else.
+// unseal decrypts a box of seal; ok is false for anything else.
 func (v *history) unseal(removed []int, box []byte) (text string, ok bool) {
 	aead, err := v.cipher(removed)
 	if err != nil {
@@ -51,8 +50,8 @@ func (v *history) unseal(removed []int, box []byte) (text string, ok bool) {
 	return string(plain), true
 }
 
-// removedIn lists the messages that a sealed run takes out of a history in which
-// it begins at start; ok is false if they are not all there.
+// removedIn lists the messages that a sealed run replaces in a history in which it begins at
+// start; ok is false if the run does not fit.
 func (s *sealed) removedIn(v *history, start int) (removed []int, ok bool) {
 	if s.Span < 1 || start+s.Span > len(v.items) {
 		return nil, false

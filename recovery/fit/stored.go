@@ -8,39 +8,38 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// session is what is remembered of one conversation. It holds no text but what
-// is sealed. A value is never changed once it is shared.
+// session is what is remembered of one conversation. Its only texts are encrypted. It is
+// immutable once shared.
 //
-// It is stored as two values: the edits, which change rarely and are written
-// before the answer that they made possible is, and what the last answer
-// reported, which is written behind each. So a late report of one replica never
-// takes the place of another's new edits.
+// It is stored as two values: the edits, which change rarely and are written before the
+// answer that they made possible leaves, and the report, which is written after each
+// answer. So a late report of one replica never overwrites another's new edits.
 type session struct {
 	edits
 	report
 }
 
-// edits are those of a session.
+// edits are the edits of a session, and what its last refusal showed.
 type edits struct {
-	Gen     uint64    `json:"gen"`              // grows with every change of the edits
+	Gen     uint64    `json:"gen"`              // grows with every change
 	Written uint64    `json:"written"`          // when they were last stored, in Unix seconds
-	Scale   uint32    `json:"scale,omitempty"`  // tokens that upstreams count for a thousand of ours; 0 unknown
-	Window  uint32    `json:"window,omitempty"` // of the target that refused, 0 unknown
+	Scale   uint32    `json:"scale,omitempty"`  // the upstream's tokens per thousand of ours; 0 unknown
+	Window  uint32    `json:"window,omitempty"` // of the target that refused, in tokens; 0 unknown
 	Target  uint64    `json:"target,omitempty"` // hash of that target
 	Recipes []recipe  `json:"recipes,omitempty"`
 	Sealed  []*sealed `json:"sealed,omitempty"`
 }
 
-// report is what the last answer said of its prompt.
+// report is what the last answer's usage showed.
 type report struct {
-	Truncated bool         `json:"short,omitempty"` // the target was seen to drop a part of a prompt in silence
+	Truncated bool         `json:"short,omitempty"` // the target silently dropped a part of the prompt
 	Anchor    count.Anchor `json:"anchor"`
 }
 
 // edited reports whether there are edits.
 func (s *session) edited() bool { return s != nil && len(s.Recipes)+len(s.Sealed) > 0 }
 
-// The bounds of a session's value. What exceeds them is not kept.
+// The limits of a stored session. What exceeds them is not stored.
 const (
 	maxRecipes = 8 << 10
 	maxSealed  = 256
@@ -48,12 +47,11 @@ const (
 	maxBox     = 256 << 10
 )
 
-// codeVersion tells the values of this program from those of another, whose
-// edits are none of ours. Version 4 numbered the edits otherwise; those before
-// were no JSON.
+// codeVersion is the version of the stored format; other versions are not read. Version 4
+// numbered the ops differently; earlier ones were not JSON.
 const codeVersion = 5
 
-var errSession = errors.New("the value is no session of this version")
+var errSession = errors.New("the value is not a session of this version")
 
 // The values as they are stored.
 type (
@@ -67,8 +65,8 @@ type (
 	}
 )
 
-// encode is the value of the edits for the store. Where they are too many the newest
-// are lost.
+// encode returns the edits for the store. If they exceed the limits, it drops the last
+// in the history.
 func (s edits) encode() []byte {
 	c := storedEdits{codeVersion, s}
 	c.Recipes, c.Sealed = s.Recipes[:min(len(s.Recipes), maxRecipes)], nil
@@ -81,12 +79,12 @@ func (s edits) encode() []byte {
 	}
 	b, err := json.Marshal(c)
 	if err != nil {
-		return nil // numbers and bytes: it cannot be
+		return nil // cannot happen: numbers and bytes only
 	}
 	return b
 }
 
-// decodeSession reads the edits. What encode does not write is an error.
+// decodeSession reads encoded edits. It rejects what encode does not write.
 func decodeSession(b []byte) (*session, error) {
 	var c storedEdits
 	if len(b) > store.MaxValue || json.Unmarshal(b, &c) != nil || c.Version != codeVersion || len(c.Recipes) > maxRecipes || len(c.Sealed) > maxSealed ||
@@ -113,7 +111,7 @@ func decodeSession(b []byte) (*session, error) {
 	return &session{edits: c.edits}, nil
 }
 
-// encodedEdits is the value of what is held of a session's edits; nil if nothing is.
+// encodedEdits returns the edits for the store; nil without a session.
 func (s *session) encodedEdits() []byte {
 	if s == nil {
 		return nil
@@ -121,7 +119,7 @@ func (s *session) encodedEdits() []byte {
 	return s.edits.encode()
 }
 
-// encodedReport is the same for its report.
+// encodedReport returns the report for the store; nil without a session.
 func (s *session) encodedReport() []byte {
 	if s == nil {
 		return nil
@@ -129,16 +127,16 @@ func (s *session) encodedReport() []byte {
 	return s.report.encode()
 }
 
-// encode is the value of the report for the store.
+// encode returns the report for the store.
 func (r report) encode() []byte {
 	b, err := json.Marshal(storedReport{codeVersion, r})
 	if err != nil {
-		return nil // numbers: it cannot be
+		return nil // cannot happen: numbers only
 	}
 	return b
 }
 
-// decodeReport reads a report. What encode does not write is an error.
+// decodeReport reads an encoded report. It rejects what encode does not write.
 func decodeReport(b []byte) (report, error) {
 	var c storedReport
 	if len(b) > maxReport || json.Unmarshal(b, &c) != nil || c.Version != codeVersion || c.Anchor.Doubt != nil && c.Anchor.Doubt.Doubt != nil {
@@ -147,5 +145,5 @@ func decodeReport(b []byte) (report, error) {
 	return c.report, nil
 }
 
-// maxReport bounds a report, in bytes.
+// maxReport limits a stored report, in bytes.
 const maxReport = 4 << 10

@@ -9,21 +9,21 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// mark is the text that takes the place of what was removed: JSON that no tool
-// prints and no model should imitate.
+// mark returns the text that replaces removed content: JSON that no tool prints, so that
+// the model and a later fitting recognise it.
 func mark(summary string) string {
 	return `{"` + markKey + `": true, "summary": ` + string(transcript.String(summary)) + `}`
 }
 
 const markKey = "_compressed"
 
-// characters is a number of them, for a reader.
+// characters formats a number of characters.
 func characters(n int) string { return strconv.Itoa(max(0, n)) + " characters" }
 
-// sizeText says how long a text is, for a reader.
+// sizeText formats the length of a text.
 func sizeText(s string) string { return characters(utf8.RuneCountInString(s)) }
 
-// bothEnds is the beginning and the end of s, each of at most n bytes.
+// bothEnds returns the beginning and the end of s, each of at most n bytes.
 func bothEnds(s string, n int) string {
 	if len(s) <= 2*n {
 		return s
@@ -31,7 +31,7 @@ func bothEnds(s string, n int) string {
 	return recovery.Head(s, n) + "\n" + recovery.Tail(s, n)
 }
 
-// oneLine is the beginning of a text on one line.
+// oneLine returns the beginning of a text on one line, of about limit bytes at most.
 func oneLine(s string, limit int) string {
 	if len(s) > 4*limit {
 		s = recovery.Head(s, 4*limit)
