@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-// The least recently used goes first.
+// The least recently used value is removed first.
 func TestCache(t *testing.T) {
 	c := NewCache[int, string](8)
 	c.Put(1, "one", 2)

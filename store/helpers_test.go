@@ -27,19 +27,19 @@ var (
 	errDown = fmt.Errorf("%w: connection refused", store.ErrUnavailable)
 )
 
-// server is a store whose behaviour a test sets.
+// server is a store whose failures a test scripts.
 type server struct {
 	store.Store
 	mu    sync.Mutex
-	err   error         // of everything
-	opErr error         // of everything but Ping
-	delay time.Duration // before anything
-	calls atomic.Int64  // without Ping
+	err   error         // of every operation
+	opErr error         // of every operation but Ping
+	delay time.Duration // of every operation
+	calls atomic.Int64  // number of operations but Ping
 	pings atomic.Int64
 
-	entries int    // that were set
+	entries int    // number of entries that were set
 	most    int    // bytes of values that one Set can carry; 0 is no limit
-	onBoard func() // once, after a board was read
+	onBoard func() // is called once, after a board was read
 }
 
 func newServer() *server { return &server{Store: memory.New(memory.Config{})} }
@@ -165,7 +165,7 @@ func (s *server) Tail(ctx context.Context, log string, n int) ([][]byte, error) 
 	return s.Store.Tail(ctx, log, n)
 }
 
-// lines collects what is logged.
+// lines is a slog.Handler that collects the logged lines.
 type lines struct {
 	mu   sync.Mutex
 	text []string
@@ -190,7 +190,7 @@ func (l *lines) all() []string {
 	return slices.Clone(l.text)
 }
 
-// count counts the lines that say that the server is away, and that it is back.
+// count returns the numbers of lines that say that the server is away, and that it is back.
 func (l *lines) count() (gone, back int) {
 	for _, line := range l.all() {
 		switch line[:4] {
@@ -203,7 +203,7 @@ func (l *lines) count() (gone, back int) {
 	return gone, back
 }
 
-// expect checks that so many lines say that the store went and is back.
+// expect checks the numbers of lines that say that the server is away, and that it is back.
 func (l *lines) expect(t *testing.T, gone, back int) {
 	t.Helper()
 	if g, b := l.count(); g != gone || b != back {

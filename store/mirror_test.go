@@ -17,12 +17,12 @@ import (
 
 const interval = 300 * time.Millisecond
 
-// field is a field that ends in some minutes.
+// field returns a field that ends in some minutes.
 func field(name, value string, minutes int) store.Field {
 	return store.Field{Name: name, Value: []byte(value), Until: time.Now().Add(time.Duration(minutes) * time.Minute)}
 }
 
-// names lists the living fields of a mirrored board with their values.
+// names lists the fields of a mirrored board that have not ended, with their values.
 func names(m *store.Mirror, board string) string {
 	var out []string
 	m.Each(board, func(f store.Field) bool { out = append(out, f.Name+"="+string(f.Value)); return true })
@@ -104,7 +104,7 @@ func TestMirrorOthers(t *testing.T) {
 	})
 }
 
-// With a store of its own the Mirror reads nothing: it is the board.
+// With a store of this process alone, the Mirror reads nothing: it has the boards.
 func TestMirrorAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer()
@@ -134,7 +134,7 @@ func TestMirrorAlone(t *testing.T) {
 	})
 }
 
-// A change that comes while an earlier one of the same field fails joins it.
+// A change during the failing write of an earlier one of the same field joins it.
 func TestMirrorJoinsFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer()
@@ -152,7 +152,7 @@ func TestMirrorJoinsFailed(t *testing.T) {
 	})
 }
 
-// A store that fails loses nothing of ours and takes nothing from us.
+// While the store fails, no change is lost and no field disappears.
 func TestMirrorStoreFails(t *testing.T) {
 	for _, every := range []time.Duration{interval, 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -210,8 +210,8 @@ func TestMirrorBounds(t *testing.T) {
 	})
 }
 
-// TestMirrorRaces: whatever the interleaving, an own field that others do not
-// touch is visible from Post to Remove, without a gap.
+// TestMirrorRaces: whatever the interleaving, a field that only this process
+// changes is visible from Post to Remove without a gap.
 func TestMirrorRaces(t *testing.T) {
 	shared := memory.New(memory.Config{})
 	var mirrors []*store.Mirror

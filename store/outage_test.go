@@ -14,7 +14,7 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// replica is what a gateway has: a mirror of a shared store on Redis.
+// replica has the stores of a gateway: a Shared on Redis and its Mirror.
 type replica struct {
 	*store.Shared
 	mirror *store.Mirror
@@ -23,7 +23,7 @@ type replica struct {
 
 func newReplica(t *testing.T, url, prefix string) *replica {
 	t.Helper()
-	// Long enough that a busy machine is not taken for a server that is away.
+	// Long enough that a busy machine does not look like a server that is away.
 	const timeout = time.Second
 	primary, err := redis.Open(redis.Config{URL: url, Prefix: prefix, Timeout: timeout})
 	must(t, err)
@@ -39,8 +39,8 @@ func newReplica(t *testing.T, url, prefix string) *replica {
 	return &replica{s, m, log}
 }
 
-// load uses a replica as requests do, from several goroutines, until stop; it
-// returns the number of operations and the slowest.
+// load uses a replica as requests do, from several goroutines, until stop. The
+// returned function waits and returns the number of operations and the slowest time.
 func load(t *testing.T, r *replica, stop <-chan struct{}) func() (int64, time.Duration) {
 	var wg sync.WaitGroup
 	var count, slowest atomic.Int64
@@ -129,7 +129,7 @@ func TestOutage(t *testing.T) {
 				t.Errorf("of %d operations the slowest took %v", n, slowest)
 			}
 			for _, r := range []*replica{a, b} {
-				// Once, but for what a machine that stands still adds.
+				// Once, or a few times on a busy machine.
 				if gone, back := r.log.count(); gone == 0 || gone != back || gone > 5 {
 					t.Errorf("%d lines say away and %d back in %d operations: %q", gone, back, n, r.log.all())
 				}
@@ -138,7 +138,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestSharedOnRedis: with its server, the wrapper is a store like any other.
+// TestSharedOnRedis: a Shared on Redis passes the conformance suite.
 func TestSharedOnRedis(t *testing.T) {
 	url := storetest.Redis(t)
 	storetest.Run(t, func(t *testing.T) store.Store {

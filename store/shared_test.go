@@ -15,7 +15,7 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// bubble runs a test of a Shared over a scripted server, in virtual time.
+// bubble runs a test of a Shared on a scripted server in a synctest bubble, with virtual time.
 func bubble(t *testing.T, fn func(t *testing.T, srv *server, s *gateway, log *lines)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, log := newServer(), &lines{}
@@ -26,13 +26,13 @@ func bubble(t *testing.T, fn func(t *testing.T, srv *server, s *gateway, log *li
 	})
 }
 
-// gateway is a Shared with its boards, which are a Mirror's.
+// gateway is a Shared whose boards go through a Mirror, as in production.
 type gateway struct {
 	*store.Shared
 	mirror *store.Mirror
 }
 
-// boards are written, and read, as far as the server allows.
+// boards returns the Mirror, synchronized if the server allows it.
 func (g *gateway) boards() *store.Mirror {
 	if g.mirror == nil {
 		g.mirror = store.NewMirror(g.Shared, []string{"a", "b"}, interval)
@@ -155,7 +155,7 @@ func TestSharedStart(t *testing.T) {
 	})
 }
 
-// An operation may not take more than the time-out even if the server is only slow.
+// No operation takes longer than the time-out, even if the server is only slow.
 func TestSharedSlow(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		srv.set(nil, nil, 49*time.Millisecond)
@@ -185,7 +185,7 @@ func TestSharedSlow(t *testing.T) {
 	})
 }
 
-// A single slow operation on a healthy server is not worth a line.
+// A single failed operation on a healthy server is not logged.
 func TestSharedBlip(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		srv.set(nil, errDown, 0) // operations fail, Ping works
@@ -199,7 +199,7 @@ func TestSharedBlip(t *testing.T) {
 	})
 }
 
-// A server that answers questions and fails operations is away all the same.
+// A server that answers pings but fails operations counts as away.
 func TestSharedFailsThoughItAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		srv.set(nil, errDown, 0)
@@ -216,7 +216,7 @@ func TestSharedFailsThoughItAnswers(t *testing.T) {
 	})
 }
 
-// A server that comes and goes is left alone for longer each time.
+// A flapping server is pinged later each time.
 func TestSharedFlapping(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		for i := range 3600 {
@@ -239,7 +239,7 @@ func TestSharedFlapping(t *testing.T) {
 	})
 }
 
-// Too many operations at once are no failure of the server, and are not lost.
+// Too many operations at once are no failure of the server, and no change is lost.
 func TestSharedBusy(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		srv.set(nil, store.ErrBusy, 0)
@@ -265,8 +265,8 @@ func TestSharedBusy(t *testing.T) {
 	})
 }
 
-// Alone, a process goes by its share, and knows what it charged before. The
-// server learns of it afterwards.
+// Without the server, a process charges up to its share, including what it charged
+// before. The server gets these charges afterwards.
 func TestSharedChargesAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		c := store.Charge{Account: "a", Meter: "m", Amount: 1, Limit: 10, Share: 4, Window: 24 * time.Hour, Calendar: true}
@@ -304,7 +304,7 @@ func TestSharedChargesAlone(t *testing.T) {
 	})
 }
 
-// A caller without time left proves nothing, but makes the store ask.
+// An operation that fails because its context ended proves nothing, but makes the store ping the server.
 func TestSharedImpatientCallers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		hurry := func() {
@@ -334,7 +334,7 @@ func TestSharedImpatientCallers(t *testing.T) {
 	})
 }
 
-// Removals by others reach the local board, which is read while the server is away.
+// Removals by others reach the local copy of a board, which is read while the server is away.
 func TestSharedKeepsBoards(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		post(t, s, "b", "mine", 10, true)
@@ -351,8 +351,7 @@ func TestSharedKeepsBoards(t *testing.T) {
 	})
 }
 
-// A board that was read before a Post and arrives after it does not undo the
-// Post locally.
+// A read of a board that overlaps a Post does not undo the Post locally.
 func TestSharedBoardRacesPost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		storetest.Fields(t, s, "b")
@@ -383,7 +382,7 @@ func TestSharedClose(t *testing.T) {
 	})
 }
 
-// What is written is here at once, and there before Set returns or Flush does. Until then the server is not asked for it.
+// A written value is readable here at once, without asking the server, and on the server when Flush returns.
 func TestSharedLocalFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		srv.set(nil, nil, 10*time.Millisecond)
@@ -427,7 +426,7 @@ func TestSharedLocalFirst(t *testing.T) {
 	})
 }
 
-// What waits when the store is closed is copied first.
+// Close copies the journal first.
 func TestSharedCloseCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer()
@@ -446,7 +445,7 @@ func TestSharedCloseCopies(t *testing.T) {
 	})
 }
 
-// So is what waits while a failure is looked into.
+// It does so, too, right after a failed operation.
 func TestSharedCloseCopiesAfterFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		srv.set(nil, errDown, 0) // operations fail, Ping works

@@ -19,8 +19,8 @@ func vaultOf(values store.Values) *store.Vault {
 	return store.NewVault(values, time.Second, 1<<20, values == nil)
 }
 
-// TestVault: who knows the secret finds what was put there, in this process and another one; nobody
-// else does, and the store can read nothing of it.
+// TestVault: a caller with the secret finds the values, in this process and in another one; nobody
+// else does.
 func TestVault(t *testing.T) {
 	ctx := t.Context()
 	shared := memory.New(memory.Defaults())
@@ -48,7 +48,7 @@ func TestVault(t *testing.T) {
 	}
 }
 
-// spied is a store that keeps what it is given for the test to look at.
+// spied is a store that records the entries that are set, for the test to inspect.
 type spied struct {
 	store.Values
 	keys   []string
@@ -62,8 +62,8 @@ func (s *spied) Set(ctx context.Context, entries ...store.Entry) error {
 	return s.Values.Set(ctx, entries...)
 }
 
-// TestVaultIsSealed: the store has neither names nor texts, a value is bound to its name, and what
-// no secret protects is not there at all.
+// TestVaultIsSealed: the store sees neither names nor texts, a value is bound to its name, and values
+// without a secret are not in the store.
 func TestVaultIsSealed(t *testing.T) {
 	ctx := t.Context()
 	shared := &spied{Values: memory.New(memory.Defaults())}
@@ -85,8 +85,8 @@ func TestVaultIsSealed(t *testing.T) {
 	}
 }
 
-// TestVaultBounds: what is in the process is bounded and ends with its time, and Holds says what
-// another request will find.
+// TestVaultBounds: memory in the process is bounded, values expire, and Holds tells what another
+// request will find.
 func TestVaultBounds(t *testing.T) {
 	ctx := t.Context()
 	alone := vaultOf(nil)
@@ -143,7 +143,7 @@ func TestVaultBounds(t *testing.T) {
 	})
 }
 
-// FuzzVault: whatever stands in the store in a value's place, it is that value or nothing.
+// FuzzVault: whatever the store has in place of a value, the vault returns that value or nothing.
 func FuzzVault(f *testing.F) {
 	f.Add([]byte{}, "secret")
 	f.Add(make([]byte, 40), "secret")

@@ -55,7 +55,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// What has ended goes even if nobody asks for it: each write removes several.
+// Expired items are removed even if nobody reads them: each write removes several.
 func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(memory.Config{})
@@ -102,7 +102,7 @@ func TestBounds(t *testing.T) {
 		_ = s.Delete(ctx, k)
 		check("Delete")
 	}
-	// A ring or log alone cannot push the rest out: it loses its own oldest.
+	// A growing ring or log does not push out other items: it drops its own oldest entries.
 	set(t, s, "mine", 10, time.Hour)
 	for i := range 100 {
 		_, _ = s.Get(ctx, "mine")
@@ -118,7 +118,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The least recently used goes first; reading is use.
+// The least recently used item is removed first; a read counts as use.
 func TestEvictsOldest(t *testing.T) {
 	s := memory.New(memory.Config{MaxItems: 3})
 	ctx := context.Background()

@@ -13,7 +13,8 @@ import (
 )
 
 // TestAbruptClose: closing does not wait for a server that no longer reads.
-// net.Pipe has no buffer, so tls.Conn's farewell would block for five seconds.
+// net.Pipe has no buffer, so the close_notify of tls.Conn would block for five
+// seconds.
 func TestAbruptClose(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -40,7 +41,7 @@ func TestAbruptClose(t *testing.T) {
 	if err := (abruptConn{client, near}).Close(); err != nil {
 		t.Error(err)
 	}
-	if d := time.Since(start); d > 4*time.Second { // crypto/tls grants five for its farewell
+	if d := time.Since(start); d > 4*time.Second { // crypto/tls waits five for close_notify
 		t.Errorf("Close took %v", d)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// FuzzDecode: whatever a server has, reading it neither panics nor hands out
-// what is beyond the bounds, and what we write is read back.
+// FuzzDecode: parsing anything from a server neither panics nor returns data out
+// of bounds, and what we write is read back.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"", "=", ":", "1:ab", "3:ab", "512:x", "-1:x", "99999999999999999999:x", "1763000000000000:x"} {
 		f.Add("name", []byte(s))
@@ -41,7 +41,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzCharged: no answer of a server to charges is more than an error.
+// FuzzCharged: any reply of a server to charges is an error or a valid Charged.
 func FuzzCharged(f *testing.F) {
 	f.Add([]byte("0 5 3 2 4 2 0"))
 	f.Add([]byte("2 -9223372036854775808 9223372036854775807 9223372036854775807 1 1 1"))

@@ -9,7 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// A server says what it is; one that forbids the question only leaves it open.
+// Server returns what a server reports of itself; what it forbids to ask is missing.
 func TestServer(t *testing.T) {
 	srv := storetest.StartRedis(t)
 	srv.Do("CONFIG", "SET", "maxmemory", "64mb")

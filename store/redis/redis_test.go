@@ -12,16 +12,16 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// go-redis looks for a server that is away, and pauses between two looks at a
-// cluster, in goroutines that notice the end of the client with a delay.
+// go-redis dials a server that is away, and waits between two reads of a cluster's
+// state, in goroutines that end some time after the client is closed.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"),
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9.(*clusterStateHolder).LazyReload.func1"))
 }
 
-// open opens a store on a test's server. The time-out is generous: here it is
-// not what is tested, and the machine may be busy.
+// open opens a store on a test's server. By default the time-out is long, as the
+// machine may be busy.
 func open(t testing.TB, cfg redis.Config) *redis.Store {
 	t.Helper()
 	if cfg.Prefix == "" {

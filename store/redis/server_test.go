@@ -18,8 +18,8 @@ import (
 
 var ctx = context.Background()
 
-// TestForeign: whatever others left under our keys, reading finds what is sound
-// and writing works.
+// TestForeign: whatever others wrote under our keys, reads return only what is
+// well-formed, and writes work.
 func TestForeign(t *testing.T) {
 	srv := storetest.StartRedis(t)
 	s := open(t, redis.Config{URL: srv.URL(), Prefix: "p:"})
@@ -86,7 +86,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestFlood: far more than we ever write neither crashes nor stays.
+// TestFlood: keys with far more data than we ever write are read within bounds
+// and cut by the next write.
 func TestFlood(t *testing.T) {
 	srv := storetest.StartRedis(t)
 	s := open(t, redis.Config{URL: srv.URL(), Prefix: "p:"})
@@ -109,7 +110,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestBoardEnds: ended fields go with the next write and the board with its last field.
+// TestBoardEnds: the next write removes ended fields, and the board expires with its last field.
 func TestBoardEnds(t *testing.T) {
 	srv := storetest.StartRedis(t)
 	s := open(t, redis.Config{URL: srv.URL(), Prefix: "p:"})
@@ -122,7 +123,7 @@ func TestBoardEnds(t *testing.T) {
 	if got := storetest.Fields(t, s, "k"); len(got) != 1 {
 		t.Errorf("the board is %v", got)
 	}
-	// A replica whose clock is a second behind still counts the one that has just ended.
+	// For a replica whose clock is a second behind, the field just has not ended yet.
 	if srv.Do("HEXISTS", "p:b:k", "old") != "0" || srv.Do("HEXISTS", "p:b:k", "just") != "1" {
 		t.Error("want the old field removed and the one just ended kept")
 	}
@@ -188,7 +189,7 @@ func TestSentinel(t *testing.T) {
 	}
 }
 
-// TestReadOnly: a replica that has not been promoted answers PING, but Ping says no.
+// TestReadOnly: Ping fails at a replica that has not been promoted, though it answers PING.
 func TestReadOnly(t *testing.T) {
 	srv := storetest.StartRedis(t, "--replicaof", "127.0.0.1", "1")
 	if err := open(t, redis.Config{URL: srv.URL()}).Ping(ctx); !errors.Is(err, store.ErrUnavailable) {
@@ -196,7 +197,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestBounded: no operation takes much longer than its time, whatever the server does.
+// TestBounded: no operation takes much longer than its time-out, whatever the server does.
 func TestBounded(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	srv := storetest.StartRedis(t)
@@ -209,8 +210,8 @@ func TestBounded(t *testing.T) {
 	large := make([]byte, store.MaxValue)
 	everything := func(s *redis.Store) (slowest time.Duration, errs []error) {
 		ops := []func() error{
-			// First, as it needs a connection from before: more than the kernel takes in
-			// for a server that does not read.
+			// First, while there is an open connection: more than the kernel buffers for
+			// a server that does not read.
 			func() error {
 				return s.Set(ctx, slices.Repeat([]store.Entry{{Key: "a", Value: large, TTL: time.Hour}}, 5)...)
 			},
@@ -275,7 +276,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestBusy: too many operations at once say so; they do not accuse the server.
+// TestBusy: too many operations at once are ErrBusy, which does not blame the server.
 func TestBusy(t *testing.T) {
 	srv := storetest.StartRedis(t)
 	s := open(t, redis.Config{URL: srv.URL(), Timeout: 1500 * time.Millisecond, PoolSize: 2})
@@ -302,8 +303,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestLateHolder: what a replica sent first may arrive last, and does not undo
-// what it sent then.
+// TestLateHolder: a holder's earlier charge that arrives after a later one does
+// not replace it.
 func TestLateHolder(t *testing.T) {
 	srv := storetest.StartRedis(t)
 	s := open(t, redis.Config{URL: srv.URL(), Prefix: "p:"})
@@ -322,7 +323,7 @@ func TestScriptsReload(t *testing.T) {
 	s := open(t, redis.Config{URL: srv.URL()})
 	for i := int64(1); i < 4; i++ {
 		if n, err := storetest.Count(s, "k", 1); err != nil || n != i {
-			t.Errorf("Add = %d, %v, want %d", n, err, i)
+			t.Errorf("Charge = %d, %v, want %d", n, err, i)
 		}
 		srv.Do("SCRIPT", "FLUSH")
 	}
@@ -340,8 +341,8 @@ func TestValueIsWhole(t *testing.T) {
 	}
 }
 
-// TestClusterNodeStops: one silent node of a cluster costs no operation more
-// than its time, and Ping does not call the cluster well.
+// TestClusterNodeStops: with one silent node in a cluster, no operation takes
+// longer than its time-out, and Ping fails.
 func TestClusterNodeStops(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	nodes := storetest.StartCluster(t)

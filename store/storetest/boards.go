@@ -102,7 +102,7 @@ func boardsExpire(t *testing.T, s store.Store) {
 	if got := Fields(t, s, "b"); len(got) != 3 || string(got["short"].Value) != "2" {
 		t.Errorf("the board is %v", got)
 	}
-	// An end that has passed removes the field, unless max protects it.
+	// A post whose end has passed removes the field, unless max protects it.
 	must(t, s.Post(ctx, "b", store.Field{Name: "long", Until: now.Add(-time.Hour)}, true))
 	must(t, s.Post(ctx, "b", store.Field{Name: "short", Until: now.Add(-time.Hour)}, false))
 	if got := Fields(t, s, "b"); len(got) != 2 || got["long"].Name == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Count adds to a meter that begins anew every four years or so, and returns
-// its sum: a plain counter, for tests.
+// Count adds to a meter and returns its sum: a counter for tests. Its window
+// lasts 91 days.
 func Count(s store.Store, key string, n int64) (int64, error) {
 	done, err := s.Charge(ctx, store.Charge{Account: key, Meter: "count", Amount: n, Window: store.MaxTTL / 4, Calendar: true})
 	if err != nil {
@@ -20,7 +20,7 @@ func Count(s store.Store, key string, n int64) (int64, error) {
 	return done.Used[0], nil
 }
 
-// charge makes one charge and reports what the meter has, -1 where it was refused.
+// charge makes one charge and returns what the meter has, -1 if it was refused.
 func charge(t *testing.T, s store.Store, c store.Charge) (int64, store.Charged) {
 	t.Helper()
 	done, err := s.Charge(ctx, c)
@@ -34,8 +34,7 @@ func charge(t *testing.T, s store.Store, c store.Charge) (int64, store.Charged) 
 	return done.Used[0], done
 }
 
-// far is a window that does not end while a test runs, unless the test begins
-// when one ends: then it begins anew.
+// far is a window that ends during a test only if the test starts at its very end.
 const far = 20 * 24 * time.Hour
 
 func charges(t *testing.T, s store.Store) {
@@ -56,7 +55,7 @@ func charges(t *testing.T, s store.Store) {
 	if got, _ := charge(t, s, c); got != 100 {
 		t.Errorf("without a limit the meter has %d, want 100", got)
 	}
-	// All or none, over several accounts; the first that does not fit is named.
+	// All or none, over several accounts; Refused is the first that exceeds its limit.
 	many := []store.Charge{
 		{Account: "x", Meter: "m", Amount: 1, Limit: 5, Window: far, Calendar: true},
 		{Account: "y", Meter: "m", Amount: 3, Limit: 7, Window: far, Calendar: true},
@@ -76,7 +75,9 @@ func charges(t *testing.T, s store.Store) {
 
 func leastAmounts(t *testing.T, s store.Store) {
 	c := store.Charge{Account: "a", Meter: "m", Limit: 10, Window: far, Calendar: true}
-	for i, step := range []struct{ amount, least, charged, used int64 }{{6, 1, 6, 6}, {6, 1, 4, 10}, {6, 1, -1, 10}, {-3, 0, -3, 7}, {9, 4, -1, 7}, {9, 3, 3, 10}, {0, 1, 0, 10}} {
+	for i, step := range []struct{ amount, least, charged, used int64 }{
+		{6, 1, 6, 6}, {6, 1, 4, 10}, {6, 1, -1, 10}, {-3, 0, -3, 7}, {9, 4, -1, 7}, {9, 3, 3, 10}, {0, 1, 0, 10},
+	} {
 		c.Amount, c.Least = step.amount, step.least
 		used, done := charge(t, s, c)
 		if step.charged == -1 {
@@ -89,7 +90,7 @@ func leastAmounts(t *testing.T, s store.Store) {
 			t.Errorf("step %d: %+v, want %d charged and %d used", i, done, step.charged, step.used)
 		}
 	}
-	// What never fits has no wait, and the least that may fit decides.
+	// A charge that can never fit has no wait; that depends on Least.
 	c.Amount, c.Least = 20, 11
 	if used, done := charge(t, s, c); used != -1 || done.Wait != 0 {
 		t.Errorf("%+v", done)
@@ -112,8 +113,8 @@ func slidingWindows(t *testing.T, s store.Store) {
 	if n == -1 && (done.Wait <= 0 || done.Wait > 2*size) {
 		t.Errorf("the wait for a window of %v is %v", size, done.Wait)
 	}
-	// In any stretch as long as the window there is about the limit: while one
-	// fades, what has faded is free.
+	// Any stretch as long as the window has about the limit: what has faded of
+	// the window before is free again.
 	passed, from := 8, time.Now()
 	for time.Since(from) < 4*size {
 		if n, done := charge(t, s, c); n >= 0 {
@@ -127,7 +128,7 @@ func slidingWindows(t *testing.T, s store.Store) {
 	if most := int(8*windows) + 9; passed > most || passed < 17 {
 		t.Errorf("%d charges passed in %.1f windows of 8", passed, windows)
 	}
-	// Who waits as long as it was told passes, if nobody else came.
+	// After the returned wait, a charge passes if there was no other.
 	for n, done = charge(t, s, c); n >= 0; n, done = charge(t, s, c) {
 	}
 	time.Sleep(done.Wait)
@@ -165,7 +166,7 @@ func calendarWindows(t *testing.T, s store.Store) {
 func givenBack(t *testing.T, s store.Store) {
 	c := store.Charge{Account: "a", Meter: "m", Amount: 10, Limit: 10, Window: size}
 	charge(t, s, c)
-	time.Sleep(size) // it is in the window before now
+	time.Sleep(size) // now the amount is in the window before
 	c.Amount, c.Limit = -10, 1
 	if n, _ := charge(t, s, c); n < -10 || n > 0 {
 		t.Errorf("giving back leaves %d", n)
@@ -208,8 +209,8 @@ func holders(t *testing.T, s store.Store) {
 	}
 }
 
-// A holder that says nothing any more, as one that crashed, has nothing after
-// its time.
+// The amount of a holder that stops charging, such as a crashed process, ends
+// with its window.
 func holdersEnd(t *testing.T, s store.Store) {
 	c := store.Charge{Account: "a", Meter: "m", Holder: "crashed", Amount: 5, Limit: 5, Window: 100 * time.Millisecond}
 	charge(t, s, c)

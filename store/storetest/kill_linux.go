@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// killWithTest lets the kernel end a server whose test was killed.
+// killWithTest has the kernel kill a server whose test was killed.
 func killWithTest(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -4,4 +4,4 @@ package storetest
 
 import "os/exec"
 
-func killWithTest(*exec.Cmd) {} // only Linux offers it: elsewhere a server outlives a test that is killed
+func killWithTest(*exec.Cmd) {} // only Linux can: elsewhere the server of a killed test stays

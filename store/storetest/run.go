@@ -11,8 +11,8 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Run checks that a store keeps the contract of store.Store. Each test opens a
-// store of its own, which must be empty; Run closes it.
+// Run tests the contract of store.Store. Each test opens its own store, which
+// must be empty; Run closes it.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	RunWithoutBoards(t, open)
 	run(t, open, []test{
@@ -22,12 +22,13 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 }
 
-// RunWithoutBoards is Run for a store that has no boards now.
+// RunWithoutBoards is Run for a store whose boards are unavailable.
 func RunWithoutBoards(t *testing.T, open func(t *testing.T) store.Store) {
 	run(t, open, []test{
 		{"values", values}, {"many values at once", manyValues}, {"values that stay", valuesOnce}, {"values expire", valuesExpire},
 		{"hostile names and values", hostile}, {"separate names", separateNames},
-		{"charges", charges}, {"sliding windows", slidingWindows}, {"calendar windows", calendarWindows}, {"charges are given back", givenBack}, {"least amounts", leastAmounts},
+		{"charges", charges}, {"sliding windows", slidingWindows}, {"calendar windows", calendarWindows},
+		{"charges are given back", givenBack}, {"least amounts", leastAmounts},
 		{"holders", holders}, {"holders end", holdersEnd}, {"charges are atomic", chargesConcurrent},
 		{"rings", rings}, {"rings expire", ringsExpire}, {"rings are atomic", ringsConcurrent},
 		{"logs", logs}, {"log answers are bounded", logsBounded}, {"logs are atomic", logsConcurrent},
@@ -35,7 +36,7 @@ func RunWithoutBoards(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 }
 
-// test is one of Run's.
+// test is one test of Run.
 type test struct {
 	name string
 	fn   func(t *testing.T, s store.Store)
@@ -53,10 +54,10 @@ func run(t *testing.T, open func(t *testing.T) store.Store, tests []test) {
 
 var ctx = context.Background()
 
-// soon is how long something may take that should happen at once on an idle machine.
+// soon limits what happens at once on an idle machine.
 const soon = 10 * time.Second
 
-// Eventually waits until a condition holds.
+// Eventually waits until ok returns true. The test fails if that takes longer than within.
 func Eventually(t testing.TB, what string, within time.Duration, ok func() bool) {
 	t.Helper()
 	end := time.Now().Add(within)
@@ -75,7 +76,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// concurrently runs a function in several goroutines and reports their errors.
+// concurrently runs a function in n goroutines; an error fails the test.
 func concurrently(t *testing.T, n int, fn func(n int) error) {
 	t.Helper()
 	var wg sync.WaitGroup

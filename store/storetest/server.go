@@ -19,12 +19,12 @@ import (
 	"time"
 )
 
-// RedisEnv names the environment variable with the URL of a server to test
-// against in place of one that the test starts.
+// RedisEnv names the environment variable with the URL of a server that tests
+// use instead of starting one.
 const RedisEnv = "REBOUND_TEST_REDIS"
 
-// Redis returns the URL of a server: the one of REBOUND_TEST_REDIS, which other
-// tests use too, or a fresh one. Use it with Prefix.
+// Redis returns the URL of a server: that of REBOUND_TEST_REDIS, which other tests
+// share, or a new one. Use it with Prefix.
 func Redis(t testing.TB) (url string) {
 	t.Helper()
 	if url := os.Getenv(RedisEnv); url != "" {
@@ -50,14 +50,14 @@ type Server struct {
 	port     int
 	args     []string
 	sentinel bool
-	secure   *tls.Config // for the helper's own connections
-	login    []string    // the same: an AUTH command
+	secure   *tls.Config // for the connections of Command; nil without TLS
+	login    []string    // the AUTH command of Command; empty without a user
 
 	cmd *exec.Cmd // nil after Kill
 }
 
-// StartRedis starts a server on a free loopback port, without persistence. args
-// are further options of redis-server. It ends with the test.
+// StartRedis starts a server on a free loopback port, without persistence, and
+// kills it when the test ends. args are further options of redis-server.
 func StartRedis(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := newServer(t)
@@ -76,9 +76,9 @@ func newServer(t testing.TB) *Server {
 	return s
 }
 
-// freePort returns a port that nobody listened on a moment ago. Ports stay below
-// the range that the kernel hands out, so that outgoing connections of other
-// tests do not take the port of a server that is to be restarted.
+// freePort returns a port that was free a moment ago. It is below the kernel's
+// range for outgoing connections, so that those of other tests do not take the
+// port of a server that will be restarted.
 func freePort(t testing.TB) int {
 	t.Helper()
 	b := make([]byte, 2)
@@ -100,13 +100,13 @@ func freePort(t testing.TB) int {
 
 func addr(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// Addr is the host:port of the server.
+// Addr returns the host:port of the server.
 func (s *Server) Addr() string { return addr(s.port) }
 
-// URL is the redis:// URL of the server.
+// URL returns the redis:// URL of the server.
 func (s *Server) URL() string { return "redis://" + s.Addr() + "/0" }
 
-// Restart starts the server again on its port, empty, after Kill.
+// Restart kills the server if it runs and starts it again, empty, on the same port.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
@@ -138,7 +138,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// Kill ends the server at once, losing everything. It may be called again.
+// Kill kills the server, which loses everything. It may be called again.
 func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
@@ -148,11 +148,11 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
-// Pause stops the server with SIGSTOP: connections stay open, new ones are
-// accepted by the kernel, nothing is answered.
+// Pause stops the server with SIGSTOP: connections stay open, the kernel accepts
+// new ones, and nothing is answered.
 func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
 
-// Resume continues a paused server, which then answers what has piled up.
+// Resume continues a paused server, which then answers the waiting commands.
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(sig syscall.Signal) {
@@ -165,9 +165,9 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// Command sends a command and returns the first line of the answer, for a bulk
-// string its content. An error answer is an error. It is the test's back door, for
-// writing what no store would write.
+// Command sends a command and returns the first line of the reply, or the content
+// of a bulk string. An error reply is an error. Tests use it to write what no
+// store writes.
 func (s *Server) Command(args ...string) (string, error) {
 	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Server) Command(args ...string) (string, error) {
 	return roundTrip(conn, r, args)
 }
 
-// Do is Command for a test that cannot go on without it.
+// Do is Command for a command whose failure ends the test.
 func (s *Server) Do(args ...string) string {
 	s.t.Helper()
 	answer, err := s.Command(args...)

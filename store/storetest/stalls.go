@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Hung is a time that an operation whose limit is far smaller never takes, however busy
-// the machine is, and that it exceeds without that limit: the client library's own are
-// three and five seconds, and it tries again.
+// Hung tells an operation that ignores its time-out from one on a busy machine: with a
+// time-out far below Hung, an operation takes longer only if the defaults of the client
+// library, three and five seconds and a retry, apply instead.
 const Hung = 5 * time.Second
 
-// Stalls watches how long this machine keeps runnable goroutines waiting. The
-// returned function ends the watch and tells the longest delay, which a test of
-// time bounds adds to its limit: what the machine did to the test is not the
-// fault of what is tested.
+// Stalls measures how long this machine keeps runnable goroutines waiting. The
+// returned function ends the measurement and returns the longest delay. A test
+// of a time limit adds it to the limit, so that a busy machine does not fail it.
 func Stalls(t testing.TB) (end func() time.Duration) {
 	t.Helper()
 	const tick = time.Millisecond

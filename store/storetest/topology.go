@@ -25,10 +25,10 @@ import (
 type Sentinel struct {
 	Servers []*Server // the first one is the master at the beginning
 	Watcher *Server
-	Name    string // of the master, for the client's configuration
+	Name    string // of the master in the configuration of Sentinel and clients
 }
 
-// Master is the server that is the master now; nil while there is none.
+// Master returns the current master; nil while there is none.
 func (s *Sentinel) Master() *Server {
 	for _, srv := range s.Servers {
 		if info, err := srv.Command("INFO", "replication"); err == nil && strings.Contains(info, "role:master") {
@@ -38,8 +38,8 @@ func (s *Sentinel) Master() *Server {
 	return nil
 }
 
-// StartSentinel starts a watched master and its replicas. When the master is
-// killed, a replica takes its place after about a second.
+// StartSentinel starts a master, two replicas and a Sentinel. About a second after
+// the master is killed, a replica is promoted.
 func StartSentinel(t testing.TB) *Sentinel {
 	t.Helper()
 	master := StartRedis(t)
@@ -107,15 +107,15 @@ func (s *Server) option(name string) string {
 	return ""
 }
 
-// Secure is a server that speaks only TLS, wants a certificate from its clients
-// and knows one user, who may touch keys that begin with "rebound:".
+// Secure is a server that requires TLS and client certificates and has one user,
+// with access to keys that start with "rebound:".
 type Secure struct {
 	*Server
 	CAFile, CertFile, KeyFile string
 	Username, Password        string
 }
 
-// URL is the rediss:// URL of the server, without the user.
+// URL returns the rediss:// URL of the server, without the user.
 func (s *Secure) URL() string { return "rediss://" + s.Addr() + "/0" }
 
 // StartSecure starts a server with TLS and a user.
@@ -149,7 +149,7 @@ func StartSecure(t testing.TB) *Secure {
 	return s
 }
 
-// certificates makes an authority and one pair for server and clients.
+// certificates creates an authority, and one certificate for server and clients.
 func certificates(t testing.TB, dir string) (ca, cert, key string) {
 	t.Helper()
 	check := func(err error) {
@@ -194,7 +194,7 @@ func certificates(t testing.TB, dir string) (ca, cert, key string) {
 	return ca, cert, key
 }
 
-// Replicate starts a replica of a master of a cluster, which takes its place some seconds after that is killed.
+// Replicate starts a replica of a master of a cluster. It is promoted some seconds after the master is killed.
 func Replicate(t testing.TB, nodes []*Server, master *Server) *Server {
 	t.Helper()
 	r := StartRedis(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(freePort(t)),

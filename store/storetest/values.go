@@ -66,7 +66,7 @@ func manyValues(t *testing.T, s store.Store) {
 	if slices.ContainsFunc(got, func(b []byte) bool { return b != nil }) {
 		t.Error("values are left after Delete")
 	}
-	// Nothing is no operation and no error.
+	// Without keys or entries there is no error.
 	must(t, s.Set(ctx))
 	must(t, s.Delete(ctx))
 	if got, err := s.Get(ctx); err != nil || len(got) != 0 {
@@ -110,7 +110,7 @@ func valuesExpire(t *testing.T, s store.Store) {
 	}
 }
 
-// hostileNames are names and values that a careless store would misread.
+// hostileNames returns names and values that a careless store would misread.
 func hostileNames() (names []string, texts [][]byte) {
 	all := make([]byte, 256)
 	for i := range all {
@@ -193,13 +193,13 @@ func rings(t *testing.T, s store.Store) {
 	push("b", "", "1", "")
 	push("a", "1", "1", "") // pushing twice is once
 	push("a", "2", "2", "")
-	push("aa", "3", "2", "", "3") // not the slot whose name it begins with
+	push("aa", "3", "2", "", "3") // a is a prefix, and another slot
 	push("c", "4", "", "3", "4")
 	push("b", "5", "5", "3", "4") // in place: still the oldest
 	push("d", "6", "3", "4", "6")
-	push("b", "7", "4", "6", "7") // had left, so it is new
+	push("b", "7", "4", "6", "7") // it was no longer in the ring
 	push("bb", "8", "6", "7", "8")
-	push("b", "9", "6", "9", "8") // again not the longer name
+	push("b", "9", "6", "9", "8") // not bb, of which it is a prefix
 	got, err := s.Push(ctx, "ring", "b", []byte("8"), 1, time.Hour)
 	must(t, err)
 	if len(got) != 1 {

@@ -13,7 +13,7 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// What happened meanwhile arrives as it would have one by one.
+// After an outage the server has the changes of this process, in their order.
 func TestSharedRepeats(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		for _, k := range []string{"set", "gone", "again", "kept"} {
@@ -55,7 +55,7 @@ func TestSharedRepeats(t *testing.T) {
 		post(t, s, "b", "overwritten", 5, false)
 		must(t, s.Append(ctx, "log", []byte("1"), 5))
 		must(t, s.Append(ctx, "log", []byte("2"), 5))
-		// Others were not cut off.
+		// Other replicas still reach the server.
 		post(t, srv.Store, "b", "theirs", 10, true)
 		post(t, srv.Store, "b", "longer", 30, true)
 
@@ -92,13 +92,13 @@ func TestSharedRepeats(t *testing.T) {
 	})
 }
 
-// An Add that failed on its way may have been done, so it is not done again.
-func TestSharedAddOnce(t *testing.T) {
+// A Charge that failed after it was sent may have been done, so it is not repeated.
+func TestSharedChargeOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		srv.set(errDown, nil, 0)
 		n, err := storetest.Count(s, "n", 1)
 		if n != 1 || err != nil {
-			t.Errorf("Add = %d, %v", n, err)
+			t.Errorf("Charge = %d, %v", n, err)
 		}
 		srv.set(nil, nil, 0)
 		time.Sleep(time.Second)
@@ -108,7 +108,7 @@ func TestSharedAddOnce(t *testing.T) {
 	})
 }
 
-// The journal is bounded: the oldest changes are forgotten, however large those are that stay.
+// The journal is bounded by the number of changes, whatever the size of their values: the oldest are dropped.
 func TestSharedLongOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
 		srv.set(errDown, nil, 0)
@@ -136,7 +136,7 @@ func TestSharedLongOutage(t *testing.T) {
 	})
 }
 
-// A write that waits to be repeated does not overwrite a later one.
+// A write that waits in the journal does not overwrite a later one.
 func TestSharedLaterWins(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		old := func() {
@@ -166,7 +166,7 @@ func TestSharedLaterWins(t *testing.T) {
 	})
 }
 
-// Nor does one that is on its way to the server while the later one is made.
+// Nor does one that is being copied when the later one is made.
 func TestSharedLaterWinsOnTheWay(t *testing.T) {
 	push := func(v string) func(*testing.T, store.Store) {
 		return func(t *testing.T, s store.Store) {
@@ -216,8 +216,8 @@ func TestSharedLaterWinsOnTheWay(t *testing.T) {
 	}
 }
 
-// Property: whatever happens while the server is away, afterwards it has what it
-// would have if it had been there.
+// Property: whatever happens while the server is away, afterwards it has the same
+// data as a server that was there.
 func TestSharedRepeatsAnything(t *testing.T) {
 	for seed := range uint64(300) {
 		bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
@@ -276,7 +276,7 @@ func TestSharedRepeatsAnything(t *testing.T) {
 	}
 }
 
-// A value that is set once takes the place of nobody's, however late it is copied; one that follows it does.
+// A value that is set once replaces no other process's value, however late it is copied; a later plain Set does.
 func TestSharedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
 		srv.set(errDown, nil, 0)
@@ -320,7 +320,7 @@ func TestSharedCopiesLargeValues(t *testing.T) {
 	})
 }
 
-// What is charged alone reaches the server as far as its window still lasts, however the windows of an outage end.
+// After an outage that outlasts a window, the server gets the charges whose window has not ended.
 func TestSharedCopiesCharges(t *testing.T) {
 	for name, c := range map[string]struct {
 		calendar bool
