@@ -124,9 +124,14 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 			choice, resend, strategy = i, false, "move"
 			continue
 		}
-		if st.Refused != nil && x.Mode == ModeAct {
+		if st.Refused != nil && x.Mode == ModeAct && !a.Resume.fetches() && !a.Resume.listens() {
 			x.Did(StrategyKnown)
 			known := *st.Refused
+			if res := a.Resume; res != nil {
+				c.Excluded = true
+				r.resumeFailed(res, c, &known)
+				known.Released, known.Sent = ReleasedText, res.Sent // only a continuation can follow
+			}
 			return nil, &known
 		}
 		if patience.IsZero() {

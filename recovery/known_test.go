@@ -1,6 +1,8 @@
 package recovery_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,4 +86,58 @@ func TestKnownQuota(t *testing.T) {
 		f, err = g.Run(t.Context(), plain, g)
 		answered(t, f, err) // a plain proxy asks
 	})
+}
+
+// A quota that another request finds used up while a cut answer is continued does not begin that answer again: the client
+// has its beginning.
+func TestKnownQuotaAfterText(t *testing.T) {
+	quota := refuse(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`)
+	for name, c := range map[string]struct {
+		job   *recovery.Job
+		to    string
+		asked string
+		ways  []recovery.Way
+	}{
+		"continued elsewhere":     {nil, "ab", "aab", []recovery.Way{recovery.WayAsk}},
+		"nobody else":             {nil, "a", "aa", nil},
+		"the server still has it": {&recovery.Job{ID: "1"}, "ab", "aaa", []recovery.Way{recovery.WayListen}},
+	} {
+		bubble(t, func(t *testing.T) {
+			first := func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+				return g.answer(ctx, a, &answer{released: recovery.ReleasedText, sent: "Hel", breaks: true, job: c.job})
+			}
+			g := newRig(map[string][]step{"a": {first, quota, ok}, "b": {ok}})
+			x := exchange(t, plainBody, c.to)
+			var f *recovery.Failure
+			var err error
+			done := make(chan struct{})
+			go func() {
+				f, err = g.Run(t.Context(), x, g)
+				close(done)
+			}()
+			time.Sleep(1100 * time.Millisecond) // the answer has broken, and its continuation waits
+			if other, _ := g.Run(t.Context(), exchange(t, plainBody, "a"), g); other == nil || other.Class() != recovery.QuotaExhausted {
+				t.Fatalf("%s: the other request ended with %v", name, other)
+			}
+			<-done
+			if c.to == "a" {
+				if err != nil || f == nil || f.Class() != recovery.StreamCut || f.Released != recovery.ReleasedText {
+					t.Errorf("%s: ended with %v, %v", name, f, err)
+				}
+			} else {
+				answered(t, f, err)
+			}
+			var ways []recovery.Way
+			for _, a := range g.attempts[2:] {
+				if a.Resume == nil || a.Resume.Sent != "Hel" {
+					t.Errorf("%s: attempt %d at %s begins the answer again", name, a.Number, a.Target)
+					continue
+				}
+				ways = append(ways, a.Resume.Way)
+			}
+			if g.asked() != c.asked || !slices.Equal(ways, c.ways) {
+				t.Errorf("%s: asked %s by %v, want %s by %v", name, g.asked(), ways, c.asked, c.ways)
+			}
+		})
+	}
 }

@@ -70,6 +70,9 @@ type Counter interface {
 // fetches reports whether the attempt only fetches a stored answer, without work for a model.
 func (res *Resume) fetches() bool { return res != nil && res.Way == WayFetch }
 
+// listens reports whether the attempt reads the rest of an answer that its server still writes.
+func (res *Resume) listens() bool { return res != nil && res.Way == WayListen }
+
 // measure counts the tokens that a continuation adds to the prompt.
 func (r *run) measure(a Action) {
 	res := a.Resume
