@@ -107,6 +107,7 @@ type Answer struct {
 	opening  bool            // the gate is still closed
 	writes   bool            // meaningful content has arrived, delivered or not
 	says     bool            // text has arrived
+	goesOn   bool            // a finish reason came with the first content, or before some: it may be on every chunk
 
 	mu sync.Mutex // guards what the stall watch shares
 	// Times are by the reader's clock.
@@ -318,6 +319,9 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 			return Piece{}, d, &Broken{Diverged: true, Err: ErrReplay}
 		}
 		return Piece{Bytes: ev.Raw}, d, nil
+	}
+	if d.Kind >= KindReasoning && d.Kind <= KindCall && d.item.event == eventOther {
+		a.goesOn = a.goesOn || a.finished() || d.Finishes > 0 && !a.writes
 	}
 	if d.Finishes > 0 {
 		a.finishes += d.Finishes

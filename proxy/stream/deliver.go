@@ -146,13 +146,17 @@ func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
 
 // grace starts or restarts the time limit of a finished stream.
 func (a *Answer) grace(t *time.Timer) *time.Timer {
+	wait := endGrace
+	if a.goesOn {
+		wait = max(wait, a.o.Config.Idle)
+	}
 	switch {
 	case !a.finished() && a.pendingUsage == nil:
 		stop(t) // usage that did not end the answer may have started it
 	case t == nil:
-		return time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
+		return time.AfterFunc(wait, func() { a.o.Cancel(ErrEnded) })
 	default:
-		t.Reset(endGrace)
+		t.Reset(wait)
 	}
 	return t
 }

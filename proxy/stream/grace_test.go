@@ -33,3 +33,30 @@ func TestUsageThenMore(t *testing.T) {
 		})
 	}
 }
+
+// TestFinishOnEveryChunk: a target that gives a finish reason with every chunk may pause between them
+// as any other may.
+func TestFinishOnEveryChunk(t *testing.T) {
+	for name, m := range map[string]recovery.Mender{"delivered": nil, "held": judging(nil)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := newExchange()
+				steps := []step{{0, one.role()}}
+				for range 3 {
+					steps = append(steps, step{5 * time.Second, one.chunk(`{"content":"a"}`, "stop")})
+				}
+				u := play(true, nil, steps...)
+				change := []func(*Options){func(o *Options) { o.Cancel = u.cancel }}
+				if m != nil {
+					change = append(change, mended(t, m))
+				}
+				if broken := x.serve(u, change...); broken != nil {
+					t.Fatalf("%+v", broken)
+				}
+				if wrong := x.read().whole("aaa"); wrong != "" {
+					t.Error(wrong)
+				}
+			})
+		})
+	}
+}
