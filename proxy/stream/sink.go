@@ -179,10 +179,13 @@ func (s *Sink) write(b []byte) {
 	s.last = now
 }
 
-// Whole sends a complete response in one write.
+// Whole sends a complete response in one write. It returns ErrEnded if a stream has begun meanwhile.
 func (s *Sink) Whole(status int, header http.Header, body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.committed {
+		return ErrEnded
+	}
 	s.begin(status, header)
 	s.released, s.first = recovery.ReleasedCall, time.Now()
 	if s.err == nil {

@@ -124,7 +124,7 @@ func (w *Whole) Deliver(context.Context) *Broken {
 		w.resp.Header["Content-Length"] = []string{string(length)}
 	}
 	if err := w.o.Sink.Whole(w.resp.StatusCode, w.resp.Header, w.buf.Bytes()); err != nil {
-		return &Broken{Err: err, Client: true}
+		return &Broken{Err: err, Client: !errors.Is(err, ErrEnded)}
 	}
 	return nil
 }
