@@ -131,7 +131,7 @@ func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra 
 	if n := tried + 2; extra.Input > n*most.Input || extra.Output > n*most.Output { // two more for a summariser and a planner
 		extra = recovery.Usage{Input: tried * estimate(raw)}
 	}
-	if answer == (recovery.Usage{}) && status < 300 && s.x.Tried() > 0 && size > 0 {
+	if answer == (recovery.Usage{}) && status < 300 && s.x.Tried() > 0 && s.sink.Released() > recovery.ReleasedNothing {
 		answer.Input, answer.Output = estimate(raw), max((len(s.sink.Sent())+3)/4, estimateOutput(s.x.Streaming, size))
 	}
 	return t, answer, extra

@@ -448,3 +448,16 @@ func TestUsageIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedAfterKeepAlives: a refusal costs nothing, also one that comes after keep-alives.
+func TestRefusedAfterKeepAlives(t *testing.T) {
+	g := startScaled(t, "auth: {keys: [{name: alice, env: GATEWAY_alice, limits: {tokens_per_day: 1000000}}]}\n")
+	r := g.as("alice", "o3@delay=1s,400,msg=nope", true, "")
+	if r.comments == 0 || r.event == "" {
+		t.Fatalf("want keep-alives and an error event, got %s", r)
+	}
+	await(t, "settled", func() bool { return g.use("alice", "concurrent") == 0 })
+	if used := g.use("alice", "tokens_per_day"); used != 0 {
+		t.Errorf("%v tokens were counted", used)
+	}
+}
