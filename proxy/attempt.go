@@ -347,6 +347,7 @@ type answer struct {
 	resp  *http.Response
 	ctx   context.Context
 	head  stream.Head
+	items int // how many items of a response are claimed
 
 	values [gatewayHeaders]string
 }
@@ -376,10 +377,11 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 		}
 	}
 	known := n.ItemIDs()
+	n.items = len(known)
 	claimed := n.claim(ctx, append([]string{n.AnswerID()}, known...)...)
 	b := n.Deliverable.Deliver(ctx)
 	claimed()
-	n.claim(ctx, n.ItemIDs()[len(known):]...)() // those that came during delivery
+	n.claimItems(n.ItemIDs()) // of an answer without an end
 	n.ranAway()
 	if b == nil {
 		return nil, nil

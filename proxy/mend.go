@@ -21,7 +21,9 @@ func (n *answer) options() stream.Options {
 	if !a.Plain {
 		o.Fault = func(body []byte) bool { return s.fault(n.resp, body) }
 	}
-	o.ItemIDs = s.core.separatesClients()
+	if s.core.separatesClients() {
+		o.ItemIDs = n.claimItems
+	}
 	if s.x.Keeps && (a.Resume == nil || a.Resume.Way != recovery.WayFetch) {
 		o.Joined = func(id string, output []byte) { s.keep(n.ctx, id, output) }
 	}

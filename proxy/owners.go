@@ -87,6 +87,14 @@ func (n *answer) claim(ctx context.Context, ids ...string) (wait func()) {
 	return func() { <-done }
 }
 
+// claimItems is claim for the items that came during delivery, and waits until that is stored: a client
+// may refer to them as soon as it has the end of the response.
+func (n *answer) claimItems(ids []string) {
+	more := ids[n.items:]
+	n.items = len(ids)
+	n.claim(n.ctx, more...)()
+}
+
 // pinHome pins a request that continues an earlier response to the target that made it.
 func (k *Core) pinHome(ctx context.Context, x *recovery.Exchange, who client, w *wire) error {
 	if w.requests == transcript.Responses {

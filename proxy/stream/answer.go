@@ -34,7 +34,7 @@ type Options struct {
 	Broke    func(cause string)      // receives the cause of a panic while the answer was judged; may be nil
 	Explain  bool                    // gives the answer the gateway's id, see brand
 	ID       string                  // id of the request, for Explain
-	ItemIDs  bool                    // collect the ids of a response's items
+	ItemIDs  func(ids []string)      // receives the ids of a response's items before its end is delivered; nil: they are not collected
 	// Thought receives the reasoning of an answer with calls, and the first call, before the end of
 	// the answer is delivered; may be nil.
 	Thought func(text string, first recovery.DraftCall)
@@ -128,7 +128,7 @@ type Answer struct {
 // Open reads until the first meaningful event, the commit gate. Nothing is sent before, so a failure
 // up to here can be retried without the client noticing.
 func Open(resp *http.Response, o Options) (*Answer, *Broken) {
-	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent), opening: true, known: Known{keeps: o.ItemIDs}}
+	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent), opening: true, known: Known{keeps: o.ItemIDs != nil}}
 	if broken := a.open(); broken != nil {
 		broken.AnswerID = a.AnswerID()
 		return nil, broken

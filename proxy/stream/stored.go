@@ -62,6 +62,10 @@ func (a *Answer) write(p Piece) error {
 		a.h.calls.list[0].assembled()
 		a.o.reportThought(string(a.thought), a.h.calls.list[0].DraftCall)
 	}
+	if tell := a.o.ItemIDs; tell != nil && a.finished() {
+		a.o.ItemIDs = nil
+		tell(a.known.items)
+	}
 	if a.o.Joined != nil && a.continues && a.finished() {
 		known := new(Known)
 		eachEvent(p.Bytes, func(ev *Event) {

@@ -51,7 +51,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 	body, _ := inside(w.buf.Bytes())
 	d := o.Format.DecodeWhole(body)
 	w.usage, w.id, w.finish = d.Usage, d.ID.ID, d.finish
-	if o.ItemIDs {
+	if o.ItemIDs != nil {
 		gjson.GetBytes(body, "output").ForEach(func(_, item gjson.Result) bool {
 			w.items = append(w.items, item.Get("id").String())
 			return len(w.items) < maxItems

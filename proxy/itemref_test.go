@@ -1,0 +1,66 @@
+package proxy_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// TestItemsAreOwnedAtTheEnd: who has the end of a response may name its items, even while its connection stays open.
+func TestItemsAreOwnedAtTheEnd(t *testing.T) {
+	over := make(chan struct{})
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !gjson.GetBytes(body, "stream").Bool() {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"id":"resp_2","object":"response","status":"completed","output":[{"type":"message","id":"msg_2","role":"assistant","content":[{"type":"output_text","text":"ok"}]}]}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range []string{
+			`{"type":"response.created","response":{"id":"resp_1","output":[]}}`,
+			`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","content":[]}}`,
+			`{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"Hi"}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"Hi"}]}}`,
+			`{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"Hi"}]}]}}`,
+		} {
+			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", gjson.Get(e, "type").Str, e)
+		}
+		w.(http.Flusher).Flush()
+		<-over
+	}))
+	defer up.Close()
+	defer close(over)
+	g := startAt(t, up.URL, "auth: {keys: [{name: alice, env: GATEWAY_alice}, {name: bob, env: GATEWAY_bob}]}\n")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/responses", strings.NewReader(`{"model":"m","stream":true,"input":"Hello."}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := http.Header{"Authorization": {"Bearer " + gatewayKey("alice")}}
+	req.Header = header.Clone()
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for r := bufio.NewReader(resp.Body); ; {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(line, `"response.completed"`) {
+			break
+		}
+	}
+	r := g.post(t.Context(), "/v1/responses", `{"model":"m","input":[{"type":"item_reference","id":"msg_1"},{"role":"user","content":"More."}]}`, header)
+	if r.status != http.StatusOK {
+		t.Errorf("got %s", r)
+	}
+}
