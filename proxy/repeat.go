@@ -87,6 +87,8 @@ func (r *repeated) Send(ctx context.Context, a recovery.Attempt) (recovery.Answe
 func (r *repeated) refused(a recovery.Attempt, resp *http.Response) *recovery.Failure {
 	k := r.core
 	defer resp.Body.Close()
+	t := time.AfterFunc(errorBodyPatience, func() { a.Cancel(context.DeadlineExceeded) })
+	defer t.Stop()
 	k.returnable(resp)
 	_ = upstream.Decode(resp)
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is used as it is
