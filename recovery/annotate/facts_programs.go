@@ -176,7 +176,7 @@ func (s *failureContext) notExecutable() fact {
 		if with == "" || !strings.Contains(v.Words[0], "/") || !strings.Contains(s.f.Line, v.Words[0]) {
 			continue
 		}
-		if line := with + " " + v.Text; s.permitted(line) && len(line) <= maxQuoted {
+		if line := s.prepared(v, with+" "+v.Text); s.permitted(line) && len(line) <= maxQuoted {
 			return s.commanded("The script is not executable", line, quoted(line)+" runs it as it is")
 		}
 	}
@@ -201,7 +201,7 @@ func (s *failureContext) waitsForInput() fact {
 	if confirmPrompt.MatchString(lines[len(lines)-1]) {
 		return fact{say: "It asks whether to go on, and nobody answers: with its option to say yes to all (often `-y`) it goes on by itself."}
 	}
-	line := `printf 'FIRST\nSECOND\n' | ` + program.Text
+	line := s.prepared(*program, `printf 'FIRST\nSECOND\n' | `+program.Text)
 	return fact{say: "What it printed ends with a prompt: the program waits for input. Give it all lines at once, as in " + quoted(line) + ", with the lines that it asks for."}
 }
 
@@ -242,8 +242,24 @@ func (s *failureContext) takesLong() fact {
 		text += " -y" // in the background nobody can confirm
 	}
 	log := " > /tmp/" + path.Base(program) + ".log 2>&1 &"
-	if elevated {
+	line := s.prepared(*v, "nohup "+text+log)
+	if elevated || len(line) > maxQuoted {
 		return fact{say: quoted(program) + " was still at work. In the background it can go on: end the same command with " + quoted(log) + ", then read the end of that log."}
 	}
-	return s.commanded(quoted(program)+" was still at work. It can go on in the background, with a log whose end tells how far it is", "nohup "+text+log, quoted("nohup "+text+log))
+	return s.commanded(quoted(program)+" was still at work. It can go on in the background, with a log whose end tells how far it is", line, quoted(line))
+}
+
+// prepared returns a command that replaces one program of the failing line, after what the line did before to enter
+// its directory and environment: many agents start each command in a new shell.
+func (s *failureContext) prepared(v trajectory.Invocation, line string) string {
+	before := ""
+	for _, p := range s.programs {
+		if p.Text == v.Text {
+			break
+		}
+		if slices.Contains([]string{"cd", "source", ".", "export"}, p.Program) {
+			before += p.Text + " && "
+		}
+	}
+	return before + line
 }
