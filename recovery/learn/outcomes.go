@@ -165,7 +165,10 @@ func (o *Outcomes) Observe(ev recovery.Event) {
 	iv := &intervention{Session: ev.Session, Fingerprint: a.Fingerprint, opened: time.Now(), Model: ev.Model, Category: a.Category, HeldOut: a.HeldOut, Withheld: a.Withheld,
 		Observation: Observation{V: version, ID: idOf(ev.Session, a.Fingerprint, a.At), Session: hashOf("session", ev.Session),
 			Chain: a.Chain, Key: key, Template: a.Template, Task: string(a.Task), Model: model, Strategy: strategy}}
-	o.enqueue(func(ctx context.Context) { o.begin(ctx, iv) })
+	o.count(iv.Session, 1) // at once: the next request may come before begin
+	if !o.enqueue(func(ctx context.Context) { o.begin(ctx, iv) }) {
+		o.count(iv.Session, -1)
+	}
 }
 
 // idOf returns the id of an intervention, equal in every replica.
@@ -189,11 +192,23 @@ func (o *Outcomes) After(a recovery.After) {
 	}
 }
 
-func (o *Outcomes) enqueue(do func(ctx context.Context)) {
+// count changes the number of a session's open interventions.
+func (o *Outcomes) count(session string, by int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sessions[session] += by; o.sessions[session] <= 0 {
+		delete(o.sessions, session)
+	}
+}
+
+// enqueue reports false if there is too much work.
+func (o *Outcomes) enqueue(do func(ctx context.Context)) bool {
 	select {
 	case o.queue <- do:
+		return true
 	default:
 		o.lost.Add(1)
+		return false
 	}
 }
 
@@ -233,26 +248,20 @@ func (o *Outcomes) fold() {
 	o.counts.Store(Fold(o.rules.Load().priors, o.known.list, o.folded))
 }
 
-// begin opens an intervention.
+// begin opens an intervention, which Observe has counted.
 func (o *Outcomes) begin(ctx context.Context, iv *intervention) {
 	id := iv.Observation.ID
-	if o.open[id] != nil || o.known.ids[id] {
-		return // a client's retry
+	if o.open[id] != nil || o.known.ids[id] { // a client's retry
+		o.count(iv.Session, -1)
+		return
 	}
 	if len(o.open) >= maxOpen {
+		o.count(iv.Session, -1)
 		o.lost.Add(1)
 		return
 	}
-	o.keep(iv)
+	o.open[id] = iv
 	o.share(ctx, iv)
-}
-
-// keep adds an intervention to the open ones.
-func (o *Outcomes) keep(iv *intervention) {
-	o.open[iv.Observation.ID] = iv
-	o.mu.Lock()
-	o.sessions[iv.Session]++
-	o.mu.Unlock()
 }
 
 // share stores the intervention for other replicas. If that fails, only this replica can judge it.
@@ -301,7 +310,8 @@ func (o *Outcomes) judge(ctx context.Context, a *recovery.After) {
 	case a.Calls >= 2:
 		o.conclude(ctx, iv, iv.currentOutcome())
 	case o.open[iv.Observation.ID] == nil && len(o.open) < maxOpen:
-		o.keep(iv) // the next call may come to this replica, too
+		o.open[iv.Observation.ID] = iv // the next call may come to this replica, too
+		o.count(iv.Session, 1)
 	}
 	if o.open[iv.Observation.ID] != nil && iv.Some {
 		o.share(ctx, iv)
@@ -351,11 +361,7 @@ func (o *Outcomes) forget(iv *intervention) {
 		return
 	}
 	delete(o.open, iv.Observation.ID)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.sessions[iv.Session]--; o.sessions[iv.Session] <= 0 {
-		delete(o.sessions, iv.Session)
-	}
+	o.count(iv.Session, -1)
 }
 
 // conclude adds an observation, immediately in this replica.

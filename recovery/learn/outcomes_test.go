@@ -55,6 +55,23 @@ func reported(t *testing.T, o *learn.Outcomes) recovery.Learned {
 	return r
 }
 
+// A session's next request may come before the goroutine has seen its note, as while the
+// vocabulary is loaded: what it shows is reported all the same.
+func TestOutcomesOfFastAgents(t *testing.T) {
+	loading := make(chan struct{})
+	seen := &recoverytest.Observer{}
+	o := learn.NewOutcomes(learn.OutcomesAct, priors, learn.Parts{Store: newStore(t), Observer: seen, Vocabulary: func() learn.Vocabulary {
+		<-loading
+		return public()
+	}})
+	defer o.Close()
+	o.Observe(noted("s", 3))
+	if !o.Open("s") || o.Open("t") {
+		t.Error("what is open is not known at once")
+	}
+	close(loading)
+}
+
 // An outcome is what the next calls of the session say, and another replica may be
 // the one that is told.
 func TestOutcomes(t *testing.T) {

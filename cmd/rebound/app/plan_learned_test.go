@@ -75,7 +75,7 @@ func TestPlansAreLearned(t *testing.T) {
 		return last["source"] == "learned" && last["strategy"] == "parameter-adjustment"
 	})
 	k.topic = " A third one."
-	if text, _ := k.play(g, 8); text != "Ada has one entry." || len(k.asked) != asked+1 {
+	if text, _ := k.play(g, 16); text != "Ada has one entry." || len(k.asked) != asked+1 {
 		t.Errorf("what is known was no help, and the planner was asked %d times: %q", len(k.asked)-asked, text)
 	}
 	g.admin("DELETE", "/rebound/learn", "")
