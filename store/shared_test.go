@@ -265,6 +265,22 @@ func TestSharedBusy(t *testing.T) {
 	})
 }
 
+// Nor are they after a failed operation that a ping has refuted.
+func TestSharedBusyAfterFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, log *lines) {
+		srv.set(nil, errDown, 0)
+		s.WriteBehind("k", func() (store.Entry, bool) { return store.Entry{Key: "k", TTL: time.Hour}, true })
+		synctest.Wait()
+		srv.set(nil, store.ErrBusy, 0)
+		time.Sleep(300 * time.Millisecond)
+		srv.set(nil, nil, 0)
+		time.Sleep(100 * time.Millisecond)
+		if log.expect(t, 0, 0); !s.Up() || srv.entries != 1 {
+			t.Errorf("up: %v, %d values were copied", s.Up(), srv.entries)
+		}
+	})
+}
+
 // Without the server, a process charges up to its share, including what it charged
 // before. The server gets these charges afterwards.
 func TestSharedChargesAlone(t *testing.T) {

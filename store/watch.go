@@ -96,7 +96,10 @@ func (s *Shared) step() time.Duration {
 			return s.goAway(fmt.Errorf("operations fail though the server answers: %w", s.lastCause()))
 		}
 		w.busy = 0
-		if _, err := s.copyJournal(s.working, state); err != nil {
+		if _, err := s.copyJournal(s.working, state); errors.Is(err, ErrBusy) {
+			w.failures-- // too many operations at once are no failure of the server
+			return busyPause
+		} else if err != nil {
 			return busyPause // the next step pings again and counts this failure
 		}
 		return 0
