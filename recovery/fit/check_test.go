@@ -64,7 +64,7 @@ func TestCompressHopeless(t *testing.T) {
 	}
 }
 
-// A single enormous result is cut even where it is the newest.
+// A single enormous result is cut even if it is the newest.
 func TestCompressNewestResult(t *testing.T) {
 	s := newScript()
 	s.call("bash", `{"command":"ls"}`, "x")
@@ -79,7 +79,7 @@ func TestCompressNewestResult(t *testing.T) {
 	}
 }
 
-// Reasoning goes back as it came, or not at all.
+// Messages with reasoning stay unchanged, or go as a whole.
 func TestCompressKeepsReasoning(t *testing.T) {
 	s := newScript()
 	var thoughts []string
@@ -107,7 +107,7 @@ func TestCompressKeepsReasoning(t *testing.T) {
 	}
 }
 
-// quarterCounter counts four bytes as a token: fast, for fuzzing.
+// quarterCounter counts four bytes as one token, which is fast enough for fuzzing.
 type quarterCounter struct{}
 
 func (quarterCounter) Text(_, s string) int { return (len(s) + 3) / 4 }

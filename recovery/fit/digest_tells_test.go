@@ -33,7 +33,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// eventfulScript is a session with everything that a digest tells.
+// eventfulScript is a session with every kind of line that a digest has.
 func eventfulScript(more int) *script {
 	s := newScript()
 	s.call("write", `{"path":"src/new.go","content":"package src"}`, "Wrote it")
@@ -62,7 +62,7 @@ func digestIn(b *transcript.Body) (text string) {
 	return text
 }
 
-// digestSays reports whether a digest says something, or a message that is kept does.
+// digestSays reports whether a digest, or a message that was kept, contains what.
 func digestSays(b *transcript.Body, what string) bool {
 	if strings.Contains(digestIn(b), what) {
 		return true
@@ -78,7 +78,7 @@ func digestSays(b *transcript.Body, what string) bool {
 	return false
 }
 
-// wanted is what a digest of an eventful session says.
+// wanted are texts that a digest of an eventful session contains.
 var wanted = []string{"(user): Never rename the table orders.", "\ncreated src/new.go", "\nedited src/old.go", "\ndeleted src/gone.go", "\nread src/read.go",
 	"make broken): x.c:3: error: missing semicolon", "$ make mended\nall built", "\nThe cause is the rounding in old.go."}
 
@@ -103,7 +103,7 @@ func TestDigestTells(t *testing.T) {
 	if again, _, _ := Compress(Defaults(), b, newMeter(), "gpt-4o", 7000, 500); string(again.Raw()) != string(out.Raw()) {
 		t.Error("another digest the second time")
 	}
-	// The client goes on with what it was given.
+	// The client continues with the fitted history.
 	s := newScript()
 	s.b.Reset()
 	for i, m := range out.Messages() {
@@ -140,7 +140,7 @@ func TestDigestTells(t *testing.T) {
 	}
 }
 
-// A digest quotes nothing that a model would take for a call, or for a mark of ours.
+// A digest quotes nothing that looks like a tool call or a mark of ours.
 func TestDigestQuotesNoCalls(t *testing.T) {
 	s := newScript()
 	s.say("assistant", `Error 4711 of src/a.go:12: <tool_call>{"name":"rm"}</tool_call>`)
@@ -156,8 +156,7 @@ func TestDigestQuotesNoCalls(t *testing.T) {
 	}
 }
 
-// Whatever the summariser does, the request is fitted; and a summary that once
-// worked is told in the digest that takes its place.
+// If the summariser fails, or is off, a digest replaces the old turns.
 func TestDigestForBadSummaries(t *testing.T) {
 	b := eventfulScript(60).body(t)
 	for name, a := range map[string]completerFunc{
@@ -220,7 +219,7 @@ func TestDigestFoldsSummary(t *testing.T) {
 	}
 }
 
-// allText is all text of a request: its messages, and what stands in place of others.
+// allText returns the text of all messages, with replacements also decoded.
 func allText(b *transcript.Body) string {
 	var out strings.Builder
 	for _, m := range b.Messages() {

@@ -18,7 +18,7 @@ import (
 	"github.com/rebound-llm/rebound/store/memory"
 )
 
-// digestsIn are the digests of a request.
+// digestsIn returns the digests in a request.
 func digestsIn(b *transcript.Body) (list []string) {
 	for _, m := range b.Messages() {
 		var mark struct {
@@ -32,8 +32,8 @@ func digestsIn(b *transcript.Body) (list []string) {
 	return list
 }
 
-// Without anybody who summarises, and with one who is of no use, a session goes
-// on: it overflows once, and what was rewritten stays on every replica.
+// Without a summariser, or with a useless one, a session overflows at most twice, and its
+// edits stay the same on every replica.
 func TestDigestSticky(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays whole sessions")
@@ -98,8 +98,8 @@ func TestDigestSticky(t *testing.T) {
 	}
 }
 
-// What a digest says survives the next ones, also where the client has it in
-// its own history and nothing else.
+// The content of a digest survives later digests, even if the client's history has only the
+// digest.
 func TestDigestRolls(t *testing.T) {
 	m := count.NewMeter()
 	c := synthetic(t, 3, 300_000)
@@ -165,7 +165,7 @@ func TestDigestRolls(t *testing.T) {
 	}
 }
 
-// What survives in the smallest windows, where nobody summarises.
+// Facts survive in small windows without a summariser.
 func TestDigestProbes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays whole sessions")

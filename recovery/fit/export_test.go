@@ -9,20 +9,20 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Replica is a replica's store before one that several share.
+// Replica returns one replica's view of a store that several share.
 func Replica(t testing.TB, server store.Store) *store.Shared {
 	s := store.NewShared(noClose{server}, newFakeStore(), store.SharedConfig{}, nil)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
-// noClose is a server that others go on using.
+// noClose is a store that other replicas still use after one closes it.
 type noClose struct{ store.Store }
 
 func (noClose) Close() error { return nil }
 
-// Prepared is what goes upstream in the first attempt in place of the client's
-// bytes, nil for those.
+// Prepared returns the request that the first attempt sends instead of the client's bytes, nil
+// for those.
 func (f *Fitter) Prepared(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
 	before := x.Fitted
 	defer func() { x.Fitted = before }()
@@ -36,7 +36,7 @@ func (f *Fitter) MayNeedFitting(x *recovery.Exchange) bool {
 	return f.applies(x) && (&draft{fitter: f, x: x}).mayNeedFitting()
 }
 
-// fitting is the fitting of an exchange, whose stage may not have run.
+// fitting returns the exchange's Fitting, and creates it if the stage has not run.
 func (f *Fitter) fitting(x *recovery.Exchange) recovery.Fitting {
 	if x.Fitting == nil {
 		x.Fitting = &draft{fitter: f, x: x}
@@ -44,7 +44,7 @@ func (f *Fitter) fitting(x *recovery.Exchange) recovery.Fitting {
 	return x.Fitting
 }
 
-// Fit, Commit and Settle are those of the exchange's fitting.
+// Fit, Commit and Learn call the exchange's Fitting.
 func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, fail *recovery.Failure) *recovery.Fitted {
 	if !f.applies(x) {
 		return nil
@@ -65,7 +65,7 @@ func (f *Fitter) Learn(x *recovery.Exchange, c *recovery.Choice, u recovery.Usag
 	f.fitting(x).Learn(c, u)
 }
 
-// Flush waits until what was settled is stored.
+// Flush waits until everything learned is stored.
 func (f *Fitter) Flush() bool {
 	done := make(chan struct{})
 	if !f.memory.enqueue(func() { close(done) }) {
@@ -83,11 +83,11 @@ func (f *Fitter) Flush() bool {
 	return true
 }
 
-// NewWindows are windows that several fitters share.
+// NewWindows returns windows that several fitters can share.
 func NewWindows() Windows { return newLearnedLimits(time.Hour) }
 
-// Compressed reports text that replaces something.
+// Compressed reports whether a text is a replacement.
 func Compressed(text string) bool { return isCompressed(text) }
 
-// RaceEnabled is set under the race detector, where long replays say nothing new.
+// RaceEnabled is set under the race detector, which makes long replays too slow.
 const RaceEnabled = raceEnabled

@@ -9,8 +9,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/fit/count"
 )
 
-// BenchmarkPrepare is the cost of a request of 700 KB whose session has edits
-// already: all of them are carried out again.
+// BenchmarkPrepare measures a request of 700 KB whose session has edits already, which are
+// all made again.
 func BenchmarkPrepare(b *testing.B) {
 	for _, c := range []struct {
 		name   string

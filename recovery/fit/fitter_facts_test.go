@@ -15,11 +15,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// TestKept counts what survives at a half and at a quarter of the size of every
-// recorded session: files that were touched, and of five sessions forty facts each,
-// beside two simple ways to get there: cutting every result to the same length, and
-// dropping the oldest messages. The half is a little less, since of a budget as large as
-// the session nothing would be fitted.
+// TestKept counts what survives at a half and at a quarter of the size of every recorded
+// session: touched files, and of five sessions forty written-down facts each. It compares two
+// simple methods: cutting every result to the same length, and dropping the oldest
+// messages. The half is 0.49, since a budget as large as the session needs no fitting.
 func TestKept(t *testing.T) {
 	if fit.RaceEnabled {
 		t.Skip("nothing in it is parallel")
@@ -72,7 +71,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// countIn is how many of the texts occur in a text.
+// countIn returns how many of the strings occur in a text.
 func countIn(text string, list []string) (n int) {
 	for _, s := range list {
 		if strings.Contains(text, s) {
@@ -82,7 +81,7 @@ func countIn(text string, list []string) (n int) {
 	return n
 }
 
-// factsOf are the facts that were written down of a session, nil if none were.
+// factsOf returns the facts written down for a session, nil if there are none.
 func factsOf(t *testing.T, session string) (list []string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "facts", session+".json"))

@@ -11,7 +11,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// bodyWithLimit is a request with an output limit and a history of about so many tokens.
+// bodyWithLimit returns a request with an output limit and a history of about tokens.
 func bodyWithLimit(t *testing.T, field string, limit, tokens int) *transcript.Body {
 	t.Helper()
 	s := newScript()
@@ -22,7 +22,8 @@ func bodyWithLimit(t *testing.T, field string, limit, tokens int) *transcript.Bo
 	return recoverytest.Parse(t, raw, transcript.Chat)
 }
 
-// serverRefusal is a server of a window: its refusal, or nil.
+// serverRefusal returns the refusal of a server with this window, nil if it accepts b. stated
+// means that it states input and output separately.
 func serverRefusal(f *Fitter, b *transcript.Body, window int, stated bool) *recovery.Failure {
 	prompt := f.parts.Meter.Measure(b, "gpt-4o").Total * 108 / 100
 	_, limit, _ := b.OutputLimit()
@@ -38,7 +39,7 @@ func serverRefusal(f *Fitter, b *transcript.Body, window int, stated bool) *reco
 	return fail
 }
 
-// A large output limit is lowered where the input fits; the history stays.
+// A large output limit is lowered if the input fits; the history stays.
 func TestOutputLimitGivesWay(t *testing.T) {
 	for _, c := range []struct {
 		field                 string
@@ -102,8 +103,7 @@ func messagesOf(b *transcript.Body) []byte {
 	return b.Raw()[list[0].Start:list[len(list)-1].End]
 }
 
-// A history that does not fit beside a quarter of the window may fit beside the
-// least of an answer.
+// The output limit is lowered below a quarter of the window if the history cannot be cut enough.
 func TestOutputLimitToTheLeast(t *testing.T) {
 	f := newTestFitter(t, Defaults(), nil)
 	s := newScript()
@@ -119,8 +119,7 @@ func TestOutputLimitToTheLeast(t *testing.T) {
 	}
 }
 
-// A window that the operator states is used before the first refusal, where the
-// estimate is far above it, and only there.
+// A configured window is used before the first refusal only if the estimate is far above it.
 func TestConfiguredWindow(t *testing.T) {
 	body := bodyWithLimit(t, "n", 1, 30_000)
 	total := newMeter().Measure(body, "gpt-4o").Total

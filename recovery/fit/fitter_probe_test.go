@@ -11,8 +11,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/fit/probetest"
 )
 
-// fitToShare fits a session to a share of its size, in one step. With a name more
-// requests are to follow, so that all that is old becomes as small as it can.
+// fitToShare fits a conversation to a share of its size in one step. session is its session id, or "".
 func fitToShare(t *testing.T, c *conversation, share float64, session string) []byte {
 	t.Helper()
 	cfg := fit.Defaults()
@@ -36,6 +35,8 @@ func fitToShare(t *testing.T, c *conversation, share float64, session string) []
 	return out.Body.Raw()
 }
 
+// countSurviving returns how many of a session's probes are in the rewritten request, and how
+// many there are. With a name it logs the others.
 func countSurviving(t *testing.T, c *conversation, rewritten []byte, name string) (kept, all int) {
 	t.Helper()
 	whole := c.raw(len(c.Messages))
@@ -46,16 +47,15 @@ func countSurviving(t *testing.T, c *conversation, rewritten []byte, name string
 			if probetest.Present(p, text) {
 				kept++
 			} else if name != "" {
-				t.Logf("lost by %s: %s %q of message %d", name, p.Kind, p.Text, p.Where)
+				t.Logf("lost by %s: %s %q of message %d", name, p.Kind, p.Text, p.Message)
 			}
 		}
 	}
 	return kept, all
 }
 
-// What matters of a session survives when half of it goes, and more than when
-// the oldest messages are dropped. The summariser says next to nothing here:
-// what survives, the tiers and the program's own lists keep.
+// Nearly all probed facts survive fitting to a half and to a quarter, many more than if the
+// oldest messages are dropped. The summariser contributes next to nothing here.
 func TestProbes(t *testing.T) {
 	if fit.RaceEnabled {
 		t.Skip("large, and nothing in it is parallel")

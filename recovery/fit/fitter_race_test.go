@@ -8,7 +8,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Requests of one session may run at the same time.
+// Requests of one session may run concurrently.
 func TestParallel(t *testing.T) {
 	f := newTestFitter(t, Defaults(), newFakeStore())
 	b := talkScript(60).body(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/rebound-llm/rebound/store/memory"
 )
 
-// commonMessages is how many messages two requests have in common from the beginning.
+// commonMessages returns how many messages two requests have in common from the beginning.
 func commonMessages(a, b *transcript.Body) int {
 	x, y := a.Messages(), b.Messages()
 	n := 0
@@ -23,8 +23,8 @@ func commonMessages(a, b *transcript.Body) int {
 	return n
 }
 
-// replay sends a session request by request, against one provider, through
-// as many fitters as there are, in turn.
+// replay sends a session request by request to one provider, through one fitter per
+// replica in turn.
 func replay(t *testing.T, c *conversation, window int, every int, replicas int, silent bool) (r *replayer) {
 	t.Helper()
 	st := memory.New(memory.Config{})
@@ -48,8 +48,8 @@ func replay(t *testing.T, c *conversation, window int, every int, replicas int, 
 	return r
 }
 
-// Where refusals do not say how large the window is, a session is refused once, too:
-// it is taken for the middle between what was refused and what the model answered last.
+// Sessions are refused once on average even if refusals do not state the window: it is guessed
+// between the refused prompt and the last one that was answered.
 func TestSilent(t *testing.T) {
 	sessions, refused := 0, 0
 	for _, c := range recorded(t) {
@@ -72,8 +72,8 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// A session that has overflowed once does not overflow again, and what was
-// rewritten stays, byte for byte: from request to request, on any replica.
+// A session overflows at most once, and edits stay byte for byte the same on all later
+// requests, on any replica.
 func TestSticky(t *testing.T) {
 	list := recorded(t)
 	list = append(list, synthetic(t, 7, 500_000))
@@ -92,7 +92,7 @@ func TestSticky(t *testing.T) {
 			}
 			every := max(1, len(c.turns())/30)
 			if usage.Input > 2*window && window < 64_000 {
-				continue // the turns of a thinned session are too large for a small window
+				continue // with requests skipped, the turns are too large for a small window
 			}
 			for _, replicas := range []int{1, 2} {
 				if c.ledger != nil && replicas > 1 {
@@ -126,8 +126,8 @@ func TestSticky(t *testing.T) {
 	}
 }
 
-// What a session costs, summaries included as fresh input, beside what it costs to
-// drop the oldest turns to 60 % whenever the window is full.
+// A session costs at most as much as if the oldest turns were dropped to 60 % whenever the
+// window is full. Summaries count as uncached input.
 func TestCost(t *testing.T) {
 	if testing.Short() || fit.RaceEnabled {
 		t.Skip("sends some thousand large requests")
@@ -162,8 +162,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// costOfDropping is what a session costs where the oldest turns are dropped to 60 % of
-// the budget whenever it is full, and how often that is.
+// costOfDropping returns what a session costs if the oldest turns are dropped to 60 % of the
+// budget whenever it is full, and how often that happens.
 func costOfDropping(t *testing.T, c *conversation, window int) (billed float64, breaks int) {
 	p := newProvider(0)
 	first := 0

@@ -19,7 +19,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// conversation is a recorded or made session.
+// conversation is a recorded or synthetic session.
 type conversation struct {
 	name     string
 	Tools    json.RawMessage   `json:"tools"`
@@ -28,21 +28,21 @@ type conversation struct {
 	ledger   *upstreamtest.Ledger // of the account that answered a session over Responses; nil for a chat
 }
 
-// account is whose session a converted one is.
+// account is the account of converted sessions.
 const account = "account"
 
-// converted is the session over Responses.
+// converted returns the session over the Responses API.
 func (c *conversation) converted() *conversation {
 	d := *c
 	d.name, d.ledger = c.name+"/responses", new(upstreamtest.Ledger)
 	return &d
 }
 
-// simModel is the model of all simulated sessions: one whose vocabulary the
-// program does not have, so that counts need anchoring.
+// simModel is the model of all simulated sessions. Its vocabulary is not built in, so counts
+// need anchoring.
 const simModel = "claude-sonnet-4-5"
 
-// raw is the request with the first n messages.
+// raw returns the request with the first n messages.
 func (c *conversation) raw(n int) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"model":"` + simModel + `","stream":true,`)
@@ -71,7 +71,7 @@ func (c *conversation) body(t testing.TB, n int) *transcript.Body {
 	return recoverytest.Parse(t, raw, format)
 }
 
-// turns are the lengths of the history at which the agent asks.
+// turns returns the lengths of the history at the agent's requests.
 func (c *conversation) turns() (list []int) {
 	for i, r := range c.roles {
 		if r == "assistant" && i > 1 {
@@ -101,7 +101,7 @@ func newConversation(t testing.TB, name string, raw []byte) *conversation {
 		}
 		c.Messages[i] = compact.Bytes()
 	}
-	for n := len(c.roles); n > 0 && c.roles[n-1] == "assistant"; n-- { // requests end with a question or a result
+	for n := len(c.roles); n > 0 && c.roles[n-1] == "assistant"; n-- { // requests end with a user message or a result
 		c.roles, c.Messages = c.roles[:n-1], c.Messages[:n-1]
 	}
 	return c
@@ -126,10 +126,9 @@ func synthetic(t testing.TB, seed uint64, size int) *conversation {
 	return newConversation(t, fmt.Sprintf("synthetic-%d", seed), probetest.Synthetic(seed, size))
 }
 
-// provider is a simulated upstream: a window, counts of its own, and a prompt
-// cache that holds the prefix of the request before, message by message.
-// Tokens that are read from it cost a tenth, tokens that are written to it
-// 1.25 (the prices of Anthropic's and OpenAI's caches, relative to input).
+// provider is a simulated upstream with a window, its own counts, and a prompt cache that
+// holds the previous request, message by message. Relative to input, a cached token costs
+// 0.1 to read and 1.25 to write, as with Anthropic.
 type provider struct {
 	meter    *count.Meter
 	window   int // 0: none
@@ -152,7 +151,7 @@ func newProvider(window int) *provider {
 	return &provider{meter: count.NewMeter(), window: window, factor: 1.13}
 }
 
-// ask is one attempt.
+// ask answers or refuses one attempt.
 func (p *provider) ask(b *transcript.Body) (recovery.Usage, *recovery.Failure) {
 	c := p.meter.Measure(b, simModel)
 	tokens := int(p.factor * float64(c.Total))
@@ -180,7 +179,7 @@ func (p *provider) ask(b *transcript.Body) (recovery.Usage, *recovery.Failure) {
 	return recovery.Usage{Input: tokens, Output: 300, CacheRead: int(cached)}, nil
 }
 
-// fakeSummarizer is a summariser that keeps to the form and says little.
+// fakeSummarizer returns a summary that has the right form and little content.
 type fakeSummarizer struct {
 	answer  func(p recovery.Prompt) (string, error)
 	calls   int
@@ -225,7 +224,7 @@ type replayer struct {
 	log        func(string, ...any)
 }
 
-// send is what the engine does with one request.
+// send does what the engine does with one request.
 func (r *replayer) send(t testing.TB, b *transcript.Body) {
 	t.Helper()
 	x := &recovery.Exchange{ID: "r", Body: b, Model: simModel, Credential: "label", Session: r.session, Mode: recovery.ModeAct, Started: time.Now(),
@@ -272,7 +271,7 @@ func (r *replayer) send(t testing.TB, b *transcript.Body) {
 	r.failed++
 }
 
-// flush waits until what was settled is stored.
+// flush waits until everything learned is stored.
 func (r *replayer) flush(t testing.TB) {
 	t.Helper()
 	if !r.fitter.Flush() {

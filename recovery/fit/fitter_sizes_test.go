@@ -22,8 +22,8 @@ func fitOverflow(t *testing.T, f *fit.Fitter, m *count.Meter, b *transcript.Body
 		Spec: &recovery.Spec{Class: recovery.ContextLengthExceeded}, Facts: recovery.Facts{LimitTokens: limit, InputTokens: max(total, limit)}}})
 }
 
-// Every session fits every window that its instructions, its task, its tools and
-// its last turn fit, with a summariser and without.
+// Every session is fitted to every window that its instructions, task, tools and last turn
+// fit, with and without a summariser.
 func TestWindows(t *testing.T) {
 	m := count.NewMeter()
 	tried := 0
@@ -84,8 +84,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// lastingTokens is what must stay, judged simply: the beginning, the last answer
-// and what follows it.
+// lastingTokens returns the tokens that must stay, by a simple rule: everything before the first
+// answer, later system messages, and the last answer with what follows it.
 func lastingTokens(c *conversation, counts count.Counts) int {
 	n, first, last := counts.Fixed, slices.Index(c.roles, "assistant"), lastAnswer(c)
 	for i, tokens := range counts.Messages {
@@ -104,8 +104,8 @@ func lastAnswer(c *conversation) int {
 	return last
 }
 
-// checkLasting checks that what must stay is there byte for byte, but for large
-// results of the last turn.
+// checkLasting checks that messages that must stay are unchanged, except large ones of the
+// last turn.
 func checkLasting(t *testing.T, c *conversation, counts count.Counts, budget int, after *transcript.Body) {
 	t.Helper()
 	there := map[string]bool{}
@@ -121,9 +121,8 @@ func checkLasting(t *testing.T, c *conversation, counts count.Counts, budget int
 	}
 }
 
-// checkProtected checks that protected messages are there byte for byte: the
-// instructions, the task, the user's words where they are within their share,
-// and the last step but for results that alone take a quarter of the budget.
+// checkProtected checks that protected messages are unchanged: system messages, the user's if
+// they are within their share, and those of the last step if they are small.
 func checkProtected(t *testing.T, c *conversation, counts count.Counts, budget int, after *transcript.Body) {
 	t.Helper()
 	there := map[string]bool{}

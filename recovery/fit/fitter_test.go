@@ -14,7 +14,7 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// fakeStore is the values of a server's store, whose behaviour a test sets.
+// fakeStore is a shared store in memory with settable errors and delays.
 type fakeStore struct {
 	store.Store
 	mu    sync.Mutex
@@ -24,7 +24,7 @@ type fakeStore struct {
 	reads int
 	sets  map[string]int // by key
 
-	windows Windows // what replicas share besides
+	windows Windows // shared by replicas too
 }
 
 func newFakeStore() *fakeStore {
@@ -103,7 +103,7 @@ func overflow(limit, input int) *recovery.Failure {
 		Facts: recovery.Facts{LimitTokens: limit, InputTokens: input}}, Response: recovery.Response{Status: 400}}
 }
 
-// talkScript is a session that no tier but the summary helps: short turns of text.
+// talkScript is a session of short texts, which only a summary or digest can shrink.
 func talkScript(turns int) *script {
 	s := newScript()
 	for range turns {
@@ -184,7 +184,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// A summariser that fails or talks nonsense is as good as none.
+// The answer of a summariser that fails or returns nonsense is not used.
 func TestBadSummaries(t *testing.T) {
 	b := talkScript(60).body(t)
 	for name, a := range map[string]completerFunc{
@@ -214,8 +214,8 @@ func TestBadSummaries(t *testing.T) {
 	}
 }
 
-// All calls together read at most what the request itself has, each no more
-// than the summariser's window.
+// All summary calls of a request together read at most as many tokens as the request has,
+// and each fits the summariser's window.
 func TestSummaryIsBounded(t *testing.T) {
 	b := talkScript(400).body(t)
 	cfg := Defaults()
@@ -238,8 +238,8 @@ func TestSummaryIsBounded(t *testing.T) {
 	}
 }
 
-// Where nothing can help nobody is paid for trying.
-func TestHopelessAsksNobody(t *testing.T) {
+// A request that cannot be fitted costs no summary.
+func TestHopelessMakesNoCalls(t *testing.T) {
 	s := &script{}
 	s.say("system", "You are an agent.").say("user", strings.Repeat("Read this rule of the house and follow it to the letter. ", 1000))
 	for range 60 {
@@ -350,7 +350,7 @@ func TestRefits(t *testing.T) {
 	f := newTestFitter(t, Defaults(), nil)
 	x := exchange(b, "", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 	c := &x.Candidates[0]
-	nothing := overflow(0, 0) // says neither limit nor size
+	nothing := overflow(0, 0) // states neither limit nor size
 	sizes := []int{len(b.Raw())}
 	for range 2 {
 		x.Fitted = f.Fit(context.Background(), x, c, nothing)
@@ -367,9 +367,9 @@ func TestRefits(t *testing.T) {
 	}
 }
 
-// A count that is anchored on a report fits a request before it overflows; one
-// that is not does nothing.
-func TestAhead(t *testing.T) {
+// A request is fitted before it overflows if its count is anchored on a report, not on an
+// estimate alone.
+func TestFitEarly(t *testing.T) {
 	s := newScript()
 	for range 30 {
 		s.call("bash", `{"command":"make `+strings.Repeat("x", s.n)+`"}`, lines(150, "out"))
@@ -398,8 +398,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// Where the client's own bytes were answered, the edits are not kept.
-func TestPlainAnswerKeepsNothing(t *testing.T) {
+// Edits are dropped if the upstream answered the client's own bytes.
+func TestOriginalAnswerDropsEdits(t *testing.T) {
 	b := talkScript(60).body(t)
 	disk := newFakeStore()
 	f := newTestFitter(t, Defaults(), disk)

@@ -12,8 +12,8 @@ import (
 	"github.com/rebound-llm/rebound/store/memory"
 )
 
-// One turn of many large results, none of which is large beside all of them, is cut,
-// also where the refusal does not say how large the window is: then in two steps.
+// A turn of many results that are too large only together is fitted after one refusal, or
+// after two if the refusals do not state the window.
 func TestManyResults(t *testing.T) {
 	var calls, results strings.Builder
 	for i := range 8 {

@@ -208,7 +208,7 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 			// prompt is the upper limit. The reserve for the answer is added, since too small a
 			// window would cut results to nothing useful.
 			most := scale.upstream(raw)
-			if n := scale.upstream(counts.Answered(refused)); d.fitCalls == 1 && n > most-most/4 {
+			if n := scale.upstream(counts.AnsweredPrompt(refused)); d.fitCalls == 1 && n > most-most/4 {
 				most = (n + most) / 2 // the limit lies between the last answered prompt and this one
 			}
 			window, d.guessedPrompt = most+Reserve(refused, most), most
@@ -216,7 +216,7 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 	}
 	if n := statedPrompt(fail.Facts, refused, raw); n > 0 {
 		d.promptStated = true
-		f.parts.Meter.Refused(refused, c.Model, n)
+		f.parts.Meter.LearnRefusal(refused, c.Model, n)
 		return window, ratio{n, raw}
 	}
 	if reserve := Reserve(refused, window); scale.upstream(raw) < window-reserve { // it was refused, so our count is too low

@@ -14,14 +14,14 @@ func tooLarge(facts recovery.Facts) *recovery.Failure {
 	return &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: &recovery.Spec{Class: recovery.PayloadTooLarge}, Facts: facts}, Response: recovery.Response{Status: 413}}
 }
 
-// imageMessage is a person's message with an image of so many bytes.
+// imageMessage returns a user message with an image of bytes.
 func imageMessage(n, bytes int) string {
 	return fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"Look at picture %d."},{"type":"image_url","image_url":{"url":"data:ima`+
 		`ge/png;base64,%s"}}]}`, n, strings.Repeat("iVBORw0K", bytes/8))
 }
 
-// A 413 takes out the attachments of finished turns, the oldest first, and no more
-// than that; the next request of the session is as small before it is sent.
+// A 413 removes attachments of finished turns, the oldest first, and only as many as
+// needed. The next request of the session is reduced the same way before it is sent.
 func TestPayloadOfAttachments(t *testing.T) {
 	for _, facts := range []recovery.Facts{{}, {LimitBytes: 1 << 20}, {RequestedBytes: 1 << 20}} {
 		s := &script{}
@@ -73,7 +73,7 @@ func TestPayloadOfAttachments(t *testing.T) {
 	}
 }
 
-// Without attachments a payload is fitted as for a window, by bytes.
+// Without attachments the history is shortened as for a window, by bytes.
 func TestPayloadOfText(t *testing.T) {
 	s := newScript()
 	for i := range 40 {
@@ -91,7 +91,7 @@ func TestPayloadOfText(t *testing.T) {
 	}
 }
 
-// A limit on one text shortens what exceeds it and nothing else.
+// A limit on a single text shortens only the texts that exceed it.
 func TestPayloadOfOneText(t *testing.T) {
 	if testing.Short() {
 		t.Skip("texts of megabytes")
@@ -127,7 +127,7 @@ func TestPayloadOfOneText(t *testing.T) {
 	}
 }
 
-// What a target takes in bytes is told with its request, and is forgotten with a reset.
+// A learned limit of bytes is listed with the request that showed it, and can be cleared.
 func TestBytesAreShown(t *testing.T) {
 	s := &script{}
 	for n := range 8 {

@@ -13,8 +13,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/fit"
 )
 
-// Of recorded errors, those of a full window prove a window where they state
-// one, and no others do.
+// Of the recorded errors, exactly the overflows that state a plausible window prove one.
 func TestLimitsOfRecordedErrors(t *testing.T) {
 	f, err := os.Open("../classify/testdata/errors.jsonl")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 func TestTurns(t *testing.T) {
 	all := newTurnCache()
-	at := func(n int) place { return place{n, uint64(n), uint64(n - 1)} } // message n is what the answer after n was asked with
+	at := func(n int) place { return place{n, uint64(n), uint64(n - 1)} } // message n is the last of the request with n answers
 	all.note("s", at(5), true)
 	for n, want := range map[int]bool{0: true, 1: true, 2: false, 4: false, 5: true, 6: true, 7: false} {
 		if yes, _ := all.follows("s", at(n)); yes != want {
@@ -51,19 +51,18 @@ func TestAnswersIn(t *testing.T) {
 	}
 }
 
-// completeExchange is what the engine does with an exchange whose answer is complete.
+// completeExchange does what the engine does when an answer is complete.
 func completeExchange(f *Fitter, x *recovery.Exchange, tokens int) {
 	f.Commit(context.Background(), x)
 	f.Learn(x, &x.Candidates[0], recovery.Usage{Input: tokens})
 }
 
-// While a process serves every turn of a conversation it does not ask the
-// store; another one asks once, whatever it knows of windows. What was edited
-// is in the store before the answer is out.
-func TestLooksOnce(t *testing.T) {
+// A process that serves every turn of a conversation does not read the store; another one
+// reads it once, even if it knows no windows. Edits are stored before the answer leaves.
+func TestReadsStoreOnce(t *testing.T) {
 	disk := newFakeStore()
 	one, two := newTestFitter(t, Defaults(), disk), newTestFitter(t, Defaults(), disk)
-	two.windows = newLearnedLimits(time.Hour) // nobody has told it yet
+	two.windows = newLearnedLimits(time.Hour) // it has not learned the window
 	s := talkScript(60)
 	send := func(f *Fitter, want int) *recovery.Fitted {
 		t.Helper()
@@ -110,8 +109,7 @@ func TestLooksOnce(t *testing.T) {
 	}
 }
 
-// What one replica learned of an answer long ago does not take the place of
-// what another has edited since.
+// A late report of one replica does not overwrite another's newer edits.
 func TestLateReport(t *testing.T) {
 	disk := newFakeStore()
 	one, two := newTestFitter(t, Defaults(), disk), newTestFitter(t, Defaults(), disk)
@@ -142,8 +140,7 @@ func TestLateReport(t *testing.T) {
 	}
 }
 
-// Edits are taken back, for all replicas, when it was the client's own bytes
-// that were answered.
+// Edits are retracted, for all replicas, if the upstream answered the client's own bytes.
 func TestRetract(t *testing.T) {
 	disk := newFakeStore()
 	f := newTestFitter(t, Defaults(), disk)
@@ -161,8 +158,8 @@ func TestRetract(t *testing.T) {
 	}
 }
 
-// A request waits for the store for no longer than its time in all, however
-// often it has to do with it, and not at all beside an attempt that takes longer.
+// All waits of a request for the store together take at most the store's timeout. Writing
+// beside an attempt that takes longer costs no time.
 func TestStoreTimeInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newFakeStore()
@@ -188,7 +185,7 @@ func TestStoreTimeInAll(t *testing.T) {
 	})
 }
 
-// The edits of a session that goes on live on, without being written each time.
+// The edits of an active session stay stored without being written each time.
 func TestKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Defaults()
@@ -217,7 +214,7 @@ func TestKeptAlive(t *testing.T) {
 	})
 }
 
-// Another lifetime is in force from the reload on.
+// A reloaded TTL takes effect at once.
 func TestLifetimeReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Defaults()
@@ -242,7 +239,7 @@ func TestLifetimeReloaded(t *testing.T) {
 	})
 }
 
-// Nonsense in the store is no session, and harms none.
+// Invalid values in the store are ignored and replaced.
 func TestHostileValues(t *testing.T) {
 	s := talkScript(60)
 	for name, value := range map[string]string{"empty": "", "text": "hello", "version": "\x02abcdefgh", "long": strings.Repeat("\x03", 1<<20)} {
@@ -266,7 +263,7 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
-// What is queued is finished before the end, but not beyond the time that there is for it.
+// close runs the queued jobs, but none after its ctx has ended.
 func TestCloseGivesUp(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"in time": time.Hour, "too late": 90 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

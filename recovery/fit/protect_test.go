@@ -66,8 +66,8 @@ func TestLastStepIsProtected(t *testing.T) {
 	}
 }
 
-// Where nothing else has room even a person's words in the middle are told in a digest.
-func TestWordsGiveWayInTheEnd(t *testing.T) {
+// If nothing else suffices, a digest replaces even the user's messages in the middle.
+func TestUserMessagesGoLast(t *testing.T) {
 	s := newScript()
 	s.call("bash", `{"command":"ls"}`, "a.go")
 	story := ""
@@ -84,8 +84,8 @@ func TestWordsGiveWayInTheEnd(t *testing.T) {
 	}
 }
 
-// A person who talks with an assistant that writes code is no tool.
-func TestPeopleAreNoTools(t *testing.T) {
+// A user's messages after an assistant's code blocks are not results of a text protocol.
+func TestUserMessagesAreNotResults(t *testing.T) {
 	chat, agent := &script{}, &script{}
 	chat.say("system", "You are a helpful assistant.").say("user", "Write a sorter.")
 	agent.say("system", "You act with one COMMAND in a fenced block at the end.").say("user", "Mend it.")

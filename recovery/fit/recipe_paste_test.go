@@ -9,7 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// shellOutput is what a shell prints, of about so many bytes.
+// shellOutput returns build output of about bytes.
 func shellOutput(bytes int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < bytes; i++ {
@@ -21,7 +21,7 @@ func shellOutput(bytes int) string {
 	return b.String()
 }
 
-// What a person pasted is shortened and marked; what the person wrote stays.
+// Pasted text in a user message is shortened and marked; the user's own words stay.
 func TestPastedIntoMessage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a generator of long messages")
@@ -98,8 +98,8 @@ func TestPastedIntoMessage(t *testing.T) {
 	}
 }
 
-// A history is cut to about the target, and never to half of it: many results of
-// some size, many large ones, and a single one that is larger than the window.
+// A history is cut to about the target, not far below: with many middling results, several
+// large ones, and a single one larger than the window.
 func TestKeepsWhatFits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a generator of long histories")

@@ -61,8 +61,8 @@ func TestSessionRoundTrip(t *testing.T) {
 	}
 }
 
-// What the version before stored is of no use to this one, which numbers edits
-// otherwise: it is as if nothing was stored, and the session is fitted anew.
+// Values of the previous format, which numbered the ops differently, are ignored, and the
+// session is fitted anew.
 func TestValuesOfTheVersionBefore(t *testing.T) {
 	made := `{"v":4,"gen":2,"written":1763800000,"scale":1083,"window":9000,"target":1234,"recipes":[{"k":7,"o":1},{"k":8,"o":4,"a":1100},{"k":9,"o":5,"a":550}],` +
 		`"sealed":[{"o":7,"k":11,"n":4,"s":[2],"b":"3q2+7w=="}]}`
@@ -91,7 +91,7 @@ func TestValuesOfTheVersionBefore(t *testing.T) {
 	}
 }
 
-// normal makes nil and empty the same.
+// normal turns nil slices into empty ones.
 func normal(s *session) *session {
 	c := *s
 	c.Recipes = append([]recipe{}, s.Recipes...)
@@ -184,7 +184,7 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// After the client went back, what is the newest result again is whole.
+// If the client rewinds its history, a result that is the newest again is not shortened.
 func TestRewound(t *testing.T) {
 	s := newScript()
 	s.call("read", `{"path":"a.go"}`, lines(20, "old"))

@@ -60,7 +60,7 @@ func (s *script) history(t testing.TB) *history {
 	return newHistory(s.body(t), newParseCache(), []byte("k"))
 }
 
-// lines is a text of n different lines.
+// lines returns a text of n different lines.
 func lines(n int, what string) string {
 	var b strings.Builder
 	for i := range n {

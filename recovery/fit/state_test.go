@@ -11,7 +11,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// What is on a server cannot be made smaller here.
+// Only a request that carries its own history can be fitted, not one with state on the server.
 func TestStateFits(t *testing.T) {
 	f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter(), Windows: fit.NewWindows()})
 	defer func() { _ = f.Close(context.Background()) }()

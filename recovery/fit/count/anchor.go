@@ -5,44 +5,43 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Anchor is what an upstream reported for a prompt that was sent to it: from
-// then on only what comes after that prompt has to be estimated. It belongs to
-// one session and one model, and is about the bytes that were sent: where a
-// fitted copy went upstream, the copy. It is small and can be stored as JSON.
-// The zero Anchor knows nothing.
+// Anchor is an upstream's token count for a prompt, so that only what follows that prompt
+// must be estimated. It belongs to one session and one model, and describes the bytes that
+// went upstream, which may be a fitted copy. It is small and can be stored as JSON. The
+// zero Anchor knows nothing.
 type Anchor struct {
 	Messages int    `json:"m"`           // messages of the prompt
-	Hash     uint64 `json:"h"`           // of them, of what is fixed, and of the model
-	Fixed    uint64 `json:"f"`           // hash of what is fixed, and of the model
-	Reported int    `json:"r"`           // tokens of the prompt
-	Raw      int    `json:"t"`           // tokens that were counted for it, without media
-	Calls    int    `json:"c,omitempty"` // tool calls in it
-	Media    int    `json:"d,omitempty"` // tokens of images, sound and files in it
-	Answer   int    `json:"a,omitempty"` // tokens of the answer that the history will carry; 0 unknown
+	Hash     uint64 `json:"h"`           // of the messages, and of what Fixed covers
+	Fixed    uint64 `json:"f"`           // hash of tools, instructions outside the history, answer schema and model
+	Reported int    `json:"r"`           // the prompt's tokens, by the upstream
+	Raw      int    `json:"t"`           // the prompt's tokens, by our count, without media
+	Calls    int    `json:"c,omitempty"` // tool calls in the prompt
+	Media    int    `json:"d,omitempty"` // our count for images, sound and files
+	Answer   int    `json:"a,omitempty"` // tokens of the answer without reasoning; 0 unknown
 
-	// The prompt without its last message, which a note for this one request may
-	// have changed.
+	// Stem is the hash of the prompt without its last message, since a note for a single
+	// request may have changed that.
 	Stem uint64 `json:"s,omitempty"`
-	Last [3]int `json:"l,omitzero"` // of the last message: text, media, calls
+	Last [3]int `json:"l,omitzero"` // our count of the last message: text, media, calls
 
-	// Doubt is a later report that did not grow with its prompt. If the reports go
-	// on from there, the prompt was really rewritten; if not, it is being truncated.
+	// Doubt is the anchor of a later report that did not grow with its prompt. If further
+	// reports grow from there, the prompt was rewritten; otherwise it is being truncated.
 	Doubt *Anchor `json:"x,omitempty"`
 }
 
-// Basis is what an estimate rests on.
+// Basis is what an estimate is based on.
 type Basis uint8
 
-// The bases, from the weakest on.
+// The bases, the weakest first.
 const (
-	BasisRaw        Basis = iota // a count of ours and nothing else
-	BasisCalibrated              // corrected by the model's reports
-	BasisSession                 // and by a report of this session, for another prompt
-	BasisAnchored                // the report for a prefix of this very prompt
+	BasisRaw        Basis = iota // our count only
+	BasisCalibrated              // our count, corrected by the model's reports
+	BasisSession                 // also corrected by a report of this session for another prompt
+	BasisAnchored                // the report for a prefix of this prompt
 )
 
-// Prompt is the prompt's tokens in a usage. Some servers leave out what came
-// from their cache, which shows when that is more than the rest.
+// Prompt returns the prompt's tokens in a usage. Some servers report cached tokens
+// separately; then they may exceed the input.
 func Prompt(u recovery.Usage) int {
 	if u.CacheRead > u.Input {
 		return u.Input + u.CacheRead + u.CacheWrite
@@ -50,8 +49,8 @@ func Prompt(u recovery.Usage) int {
 	return u.Input
 }
 
-// frame hashes what is not history, and the model.
-func (m *Meter) frame(b *transcript.Body, model string) uint64 {
+// hashFixed hashes the request's parts outside the history that are counted, and the model.
+func (m *Meter) hashFixed(b *transcript.Body, model string) uint64 {
 	d := fixedParts(b)
 	h := fingerprint(0, []byte(model))
 	for _, t := range d.tools {
@@ -63,32 +62,31 @@ func (m *Meter) frame(b *transcript.Body, model string) uint64 {
 	return fingerprint(h, d.schema)
 }
 
-// anchor makes the anchor of a body that was sent.
+// anchor returns the anchor of a body that was sent, from its usage.
 func (m *Meter) anchor(b *transcript.Body, model string, c Counts, u recovery.Usage) Anchor {
 	w := c.whole()
-	a := Anchor{Messages: len(c.weights), Fixed: m.frame(b, model), Reported: Prompt(u), Raw: w.text, Calls: w.calls, Media: w.media,
+	a := Anchor{Messages: len(c.parts), Fixed: m.hashFixed(b, model), Reported: Prompt(u), Raw: w.text, Calls: w.calls, Media: w.media,
 		Answer: max(0, u.Output-u.Reasoning)}
 	a.Hash = a.Fixed
 	for _, msg := range b.Messages() {
 		a.Stem = a.Hash
 		a.Hash = fingerprint(a.Hash, msg.Raw())
 	}
-	if n := len(c.weights); n > 0 {
-		last := c.weights[n-1]
+	if n := len(c.parts); n > 0 {
+		last := c.parts[n-1]
 		a.Last = [3]int{last.text, last.media, last.calls}
 	}
 	return a
 }
 
-// reach says how far an anchor covers a body: the number of messages that the
-// two have in common from the beginning, all of the anchor's or all but its
-// last; ok is false if it is fewer or the rest of the request differs.
-func (a Anchor) reach(b *transcript.Body, frame uint64) (n int, ok bool) {
+// commonPrefix returns how many messages at the beginning of a body the anchor covers: all of
+// its messages, or all but the last. ok is false if there are fewer, or the fixed parts differ.
+func (a Anchor) commonPrefix(b *transcript.Body, fixed uint64) (n int, ok bool) {
 	messages := b.Messages()
-	if a.Reported <= 0 || a.Fixed != frame || a.Messages-1 > len(messages) || a.Messages < 0 {
+	if a.Reported <= 0 || a.Fixed != fixed || a.Messages-1 > len(messages) || a.Messages < 0 {
 		return 0, false
 	}
-	h := frame
+	h := fixed
 	for i := 0; i < a.Messages-1; i++ {
 		h = fingerprint(h, messages[i].Raw())
 	}
@@ -104,27 +102,26 @@ func (a Anchor) reach(b *transcript.Body, frame uint64) (n int, ok bool) {
 	return a.Messages - 1, a.Messages > 1
 }
 
-// anchored is the tokens of a prompt whose beginning an upstream has reported:
-// the report, and a calibrated count of what came after. ok is false if the
-// prompt does not begin with the anchor's, or its tools or model are others.
-func (m *Meter) anchored(b *transcript.Body, model string, a Anchor, c Counts, frame uint64) (tokens int, ok bool) {
-	n, ok := a.reach(b, frame)
+// anchored estimates a prompt that begins with the anchor's: the reported tokens, and a
+// calibrated count of the rest. ok is false if the anchor does not cover the body.
+func (m *Meter) anchored(b *transcript.Body, model string, a Anchor, c Counts, fixed uint64) (tokens int, ok bool) {
+	n, ok := a.commonPrefix(b, fixed)
 	if !ok {
 		return 0, false
 	}
-	k := m.calibration.curve(model)
-	tokens = a.Reported + k.tokens(c.from(n))
+	k := m.calibration.factor(model)
+	tokens = a.Reported + k.apply(c.from(n))
 	if n < a.Messages {
-		tokens -= k.tokens(weight{text: a.Last[0], media: a.Last[1], calls: a.Last[2]})
+		tokens -= k.apply(tokenCount{text: a.Last[0], media: a.Last[1], calls: a.Last[2]})
 	}
-	// The answer's tokens were reported too. They are taken if they can be the
-	// message that follows: reasoning that was not told apart would not come back.
-	for i := n; a.Answer > 0 && i < min(n+2, len(c.weights)); i++ {
+	// The answer's reported tokens replace its count, if the two are similar. They are not if
+	// the report includes reasoning that the history does not.
+	for i := n; a.Answer > 0 && i < min(n+2, len(c.parts)); i++ {
 		if b.Messages()[i].Role != transcript.RoleAssistant {
 			continue
 		}
-		guess := k.tokens(c.weights[i])
-		if a.Answer > guess/2-32 && a.Answer < guess*7/4+96*(1+c.weights[i].calls) {
+		guess := k.apply(c.parts[i])
+		if a.Answer > guess/2-32 && a.Answer < guess*7/4+96*(1+c.parts[i].calls) {
 			tokens += a.Answer + messageTokens - guess
 		}
 		break
@@ -132,57 +129,57 @@ func (m *Meter) anchored(b *transcript.Body, model string, a Anchor, c Counts, f
 	return max(tokens, 1), true
 }
 
-// Estimate is the best estimate of a prompt's tokens that there is, and what it
-// rests on. An estimate below BasisAnchored is no reason to rewrite a request.
+// Estimate returns the best estimate of a prompt's tokens, and its basis. Only an anchored
+// estimate is precise enough to rewrite a request for it alone.
 func (m *Meter) Estimate(b *transcript.Body, model string, a Anchor) (tokens int, basis Basis) {
-	return m.estimate(b, model, a, m.Measure(b, model), m.frame(b, model))
+	return m.estimate(b, model, a, m.Measure(b, model), m.hashFixed(b, model))
 }
 
-func (m *Meter) estimate(b *transcript.Body, model string, a Anchor, c Counts, frame uint64) (int, Basis) {
-	if n, ok := m.anchored(b, model, a, c, frame); ok {
+func (m *Meter) estimate(b *transcript.Body, model string, a Anchor, c Counts, fixed uint64) (int, Basis) {
+	if n, ok := m.anchored(b, model, a, c, fixed); ok {
 		return n, BasisAnchored
 	}
-	k := m.calibration.curve(model)
-	tokens := k.tokens(c.whole())
+	k := m.calibration.factor(model)
+	tokens := k.apply(c.whole())
 	switch {
-	case a.Reported > 0 && a.Fixed == frame:
-		was := k.tokens(weight{text: a.Raw, media: a.Media, calls: a.Calls})
-		if k.known() {
-			return max(1, tokens+a.Reported-was), BasisSession // what is hidden stays
+	case a.Reported > 0 && a.Fixed == fixed:
+		was := k.apply(tokenCount{text: a.Raw, media: a.Media, calls: a.Calls})
+		if k.reliable() {
+			return max(1, tokens+a.Reported-was), BasisSession // a constant hidden part is added
 		}
 		return max(1, int(float64(tokens)*float64(a.Reported)/float64(max(1, was)))), BasisSession
-	case k.known():
+	case k.reliable():
 		return tokens, BasisCalibrated
 	}
 	return tokens, BasisRaw
 }
 
-// Observe learns from the usage that an upstream reported for a body that was
-// sent to it, and returns the session's new anchor. prev is the session's
-// anchor so far. truncated says that the report is far below the count: the
-// server dropped a part of the prompt in silence; then nothing is learned.
+// Observe learns from the usage that an upstream reported for a body, and returns the
+// session's new anchor. prev is its anchor so far. truncated means that the report is far
+// below the count, since the server silently dropped a part of the prompt; then nothing is
+// learned.
 func (m *Meter) Observe(b *transcript.Body, model string, prev Anchor, u recovery.Usage) (next Anchor, truncated bool) {
 	reported := Prompt(u)
 	if reported <= 0 {
 		return prev, false
 	}
-	c, frame := m.Measure(b, model), m.frame(b, model)
-	calibrated := m.calibration.curve(model).known()
-	count, basis := m.estimate(b, model, prev, c, frame)
-	if whole := m.calibration.curve(model).tokens(c.whole()); basis > BasisRaw && Truncated(count, reported, true) || Truncated(whole, reported, calibrated) {
+	c, fixed := m.Measure(b, model), m.hashFixed(b, model)
+	calibrated := m.calibration.factor(model).reliable()
+	count, basis := m.estimate(b, model, prev, c, fixed)
+	if whole := m.calibration.factor(model).apply(c.whole()); basis > BasisRaw && Truncated(count, reported, true) || Truncated(whole, reported, calibrated) {
 		return prev, true
 	}
 	next = m.anchor(b, model, c, u)
-	n, ok := prev.reach(b, frame)
+	n, ok := prev.commonPrefix(b, fixed)
 	if !ok {
 		if prev.Reported == 0 {
 			m.calibration.learn(model, c.whole(), reported, true)
 		}
 		return next, false
 	}
-	if !m.grew(prev, c.from(n), model, next) {
+	if !m.grewEnough(prev, c.from(n), model, next) {
 		if d := prev.Doubt; d != nil {
-			if n, ok := d.reach(b, frame); ok && n == d.Messages && m.grew(*d, c.from(n), model, next) {
+			if n, ok := d.commonPrefix(b, fixed); ok && n == d.Messages && m.grewEnough(*d, c.from(n), model, next) {
 				return next, false
 			}
 		}
@@ -196,27 +193,26 @@ func (m *Meter) Observe(b *transcript.Body, model string, prev Anchor, u recover
 	return next, false
 }
 
-// grew reports whether a report grew with its prompt, at least by a third of
-// what was added. Small additions prove nothing.
-func (m *Meter) grew(prev Anchor, added weight, model string, next Anchor) bool {
-	want := m.calibration.curve(model).tokens(added)
+// grewEnough reports whether a report grew with its prompt, by at least a third of the
+// estimate for what was added. Small additions always pass.
+func (m *Meter) grewEnough(prev Anchor, added tokenCount, model string, next Anchor) bool {
+	want := m.calibration.factor(model).apply(added)
 	return want < 64 || next.Reported-prev.Reported >= want/3
 }
 
-// Shares of the count below which a report means that a part of the prompt was
-// not read. Vocabularies differ less than that, and estimates of images too.
+// A report below such a share of the count means that the server did not read the whole
+// prompt. Vocabularies, and estimates of images, differ by less.
 const (
-	truncatedShare    = 0.6 // of a calibrated count
-	truncatedShareRaw = 0.4 // of a count that nothing confirmed yet
-	TruncatedFrom     = 2000
+	truncatedShare    = 0.6  // of a calibrated count
+	truncatedShareRaw = 0.4  // of an uncalibrated count
+	TruncatedFrom     = 2000 // tokens; smaller counts prove nothing
 )
 
-// Truncated reports whether a server read only a part of a prompt without
-// saying so, as servers with a small window do (Ollama's num_ctx is 4,096 by
-// default, https://github.com/ollama/ollama/blob/main/docs/faq.md): what it
-// reports is far below the count. Small prompts prove nothing. calibrated says
-// that the count rests on earlier reports. Such a report is no basis for
-// anything but a limit on what to send.
+// Truncated reports whether a server silently read only a part of a prompt, as servers with
+// a small window do (Ollama's num_ctx is 4,096 by default,
+// https://github.com/ollama/ollama/blob/main/docs/faq.md): its report is far below the
+// count. calibrated means that the count is corrected by earlier reports. Such a report
+// must not be used as the size of the prompt.
 func Truncated(count, reported int, calibrated bool) bool {
 	share := truncatedShareRaw
 	if calibrated {

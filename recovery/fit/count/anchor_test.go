@@ -15,7 +15,7 @@ func usage(input, output int) recovery.Usage { return recovery.Usage{Input: inpu
 
 const anchorTools = `"tools":[{"type":"function","function":{"name":"run","parameters":{"type":"object","properties":{"a":{"type":"string"}}}}}]`
 
-// conversation is a request of a system prompt, a task and n steps of 50 to 450 tokens.
+// conversation returns a request with a system prompt, a task and steps of 50 to 450 tokens.
 func conversation(t testing.TB, steps int, more string) *transcript.Body {
 	t.Helper()
 	var s strings.Builder
@@ -38,8 +38,8 @@ func words(seed, n int) string {
 	return s.String()
 }
 
-// provider reports what a provider with another vocabulary, hidden instructions
-// and costlier calls would.
+// provider returns the report of a provider with another vocabulary, hidden instructions and
+// costlier calls.
 func provider(m *Meter, b *transcript.Body) int {
 	w := m.Measure(b, "local").whole()
 	return 700 + int(1.3*float64(w.text)) + 30*w.calls
@@ -61,7 +61,7 @@ func TestAnchored(t *testing.T) {
 			t.Fatalf("%d steps: %+v, truncated %v", steps, a, truncated)
 		}
 	}
-	if k := m.calibration.curve("local"); k.Scale < 1.26 || k.Scale > 1.45 {
+	if k := m.calibration.factor("local"); k.Scale < 1.26 || k.Scale > 1.45 {
 		t.Errorf("learned %+v of 1.3 and 30", k)
 	}
 	b := conversation(t, 20, "")
@@ -89,8 +89,7 @@ func TestAnchored(t *testing.T) {
 	}
 }
 
-// The upstream saw the fitted copy: what is sent next time is fitted the same
-// way, and begins with it.
+// If the upstream got a fitted copy, the anchor covers the next request fitted the same way.
 func TestAnchorsHoldForFittedCopies(t *testing.T) {
 	m := meter()
 	fitted := func(b *transcript.Body) *transcript.Body {
@@ -119,7 +118,7 @@ func TestAnchorsHoldForFittedCopies(t *testing.T) {
 	}
 }
 
-// A note that was added for one request is not in the next.
+// An anchor holds if its last message, or an addition to that, was a note for one request only.
 func TestAnchorsHoldAfterANote(t *testing.T) {
 	m := meter()
 	noted := strings.Replace(string(conversation(t, 10, "").Raw()), `],"tools"`, `,{"role":"user","content":"`+words(99, 100)+`"}],"tools"`, 1)
@@ -140,8 +139,8 @@ func TestAnchorsHoldAfterANote(t *testing.T) {
 	}
 }
 
-// The answer's own tokens were reported: they are better than a count, unless
-// they cannot be the message.
+// The answer's reported tokens are used instead of a count, unless they cannot be those of
+// the message.
 func TestAnchoredUsesTheAnswersTokens(t *testing.T) {
 	m := meter()
 	b, next := conversation(t, 3, ""), conversation(t, 3, `,{"role":"assistant","content":"`+words(1, 100)+`"}`)
@@ -173,7 +172,7 @@ func TestAnchorAsJSON(t *testing.T) {
 	}
 	b := conversation(t, 6, "")
 	want, _ := m.Anchored(b, "local", a)
-	// Another process hashes alike; of the model it knows a report less.
+	// Another process computes the same hashes; its calibration lacks one report.
 	if n, ok := meter().Anchored(b, "local", back); !ok || n < want-want/200 || n > want+want/200 {
 		t.Errorf("%d tokens, %v, want %d", n, ok, want)
 	}
@@ -194,8 +193,8 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// A server with a window of 4,096 drops the oldest messages without a word. Its
-// reports are never taken for the size of the prompt.
+// The reports of a server that silently drops the oldest messages beyond 4,096 tokens are
+// never used as the size of the prompt.
 func TestSilentTruncation(t *testing.T) {
 	for name, vocabulary := range map[string]float64{"dense": 0.9, "the same": 1, "sparse": 1.3} {
 		m := meter()
@@ -225,14 +224,14 @@ func TestSilentTruncation(t *testing.T) {
 		if caught < 30 {
 			t.Errorf("%s: truncated %d times", name, caught)
 		}
-		if k := m.calibration.curve("local"); k.Scale < vocabulary-0.12 || k.Scale > vocabulary+0.12 {
+		if k := m.calibration.factor("local"); k.Scale < vocabulary-0.12 || k.Scale > vocabulary+0.12 {
 			t.Errorf("%s: learned %+v of %v", name, k, vocabulary)
 		}
 	}
 }
 
-// A prompt that really became smaller (a provider left old reasoning out) is
-// believed at the second report.
+// A prompt that really became smaller, such as without old reasoning, is believed at the
+// second report.
 func TestRewrittenPromptsAreBelieved(t *testing.T) {
 	m := meter()
 	var a Anchor

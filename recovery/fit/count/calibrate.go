@@ -9,110 +9,108 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// calibration knows how each model's reports differ from what is counted with
-// a stand-in vocabulary. It learns from differences between two requests of one
-// session, so that what is the same in both (a hidden system prompt, the provider's
-// rendering of tools) does not matter. In memory, bounded, safe for concurrent use.
+// calibration learns how each model's reports differ from our counts. It learns from the
+// difference between two requests of a session, which excludes what both share, such as a
+// hidden system prompt or the provider's rendering of tools. Safe for concurrent use.
 type calibration struct {
 	mu     sync.Mutex
-	models *store.Cache[string, *learned]
+	models *store.Cache[string, *modelSamples]
 }
 
-// learned is what is known of one model.
-type learned struct {
-	samples []sample // the latest, the oldest first
-	now     curve
+// modelSamples is what is known about one model.
+type modelSamples struct {
+	samples []sample // the latest ones, the oldest first
+	factor  factor
 }
 
-// sample is tokens reported for tokens counted.
+// sample is the ratio of reported to counted tokens.
 type sample struct {
 	ratio, counted float64
-	whole          bool // of a whole prompt instead of a difference
+	whole          bool // of a whole prompt, not of a difference
 }
 
-// curve predicts a report.
-type curve struct {
-	Scale   float64 // reported tokens for one that is counted
-	Samples int     // what it rests on
+// factor converts counts into a model's reports.
+type factor struct {
+	Scale   float64 // reported tokens per counted token
+	Samples int     // number of samples
 }
 
 const (
-	// Bounds of what is believed. Vocabularies differ by less than half or double
-	// (o200k_base is among the densest).
+	// The limits of Scale. Real vocabularies differ by less (o200k_base is among the densest).
 	scaleMin, scaleMax = 0.5, 3.0
 	// callCost is what the JSON of a call and the frame of its result add, in tokens: 8
 	// to 20 in what Claude's provider reported.
 	callCost = 12
-	// maxSamples bounds what is remembered of a model; with enough it counts as calibrated.
-	maxSamples, enough = 48, 4
-	// A large sample says little more than a middling one, and that nothing is
-	// corrected takes part as a sample of its own.
-	middling, unlearned = 4000, 150
+	// maxSamples limits the samples of a model; with minSamples it counts as calibrated.
+	maxSamples, minSamples = 48, 4
+	// maxSampleTokens limits the weight of a sample. Scale 1 takes part as a sample of
+	// priorTokens.
+	maxSampleTokens, priorTokens = 4000, 150
 )
 
-// newCalibration makes an empty calibration for at most max models; the least
-// recently used goes first.
+// newCalibration returns an empty calibration for at most max models; the least recently used
+// is evicted first.
 func newCalibration(max int) *calibration {
-	return &calibration{models: store.NewCache[string, *learned](max)}
+	return &calibration{models: store.NewCache[string, *modelSamples](max)}
 }
 
-// known reports whether enough was reported of a model to rely on.
-func (k curve) known() bool { return k.Samples >= enough }
+// reliable reports whether there are enough samples to use the factor.
+func (k factor) reliable() bool { return k.Samples >= minSamples }
 
-// tokens is a count as the model's provider would report it.
-func (k curve) tokens(w weight) int {
+// apply converts a count into the provider's tokens.
+func (k factor) apply(w tokenCount) int {
 	n := float64(w.text)
-	if k.known() {
-		n = w.counted()
+	if k.reliable() {
+		n = w.calibrated()
 	}
 	return int(math.Round(k.Scale*n)) + w.media
 }
 
-// counted is what of a weight is calibrated, in tokens.
-func (w weight) counted() float64 { return float64(w.text + callCost*w.calls) }
+// calibrated returns the tokens that the factor applies to: all but media.
+func (w tokenCount) calibrated() float64 { return float64(w.text + callCost*w.calls) }
 
-// curve is what holds for a model now.
-func (c *calibration) curve(model string) curve {
+// factor returns a model's current factor.
+func (c *calibration) factor(model string) factor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l, ok := c.models.Get(model); ok {
-		return l.now
+		return l.factor
 	}
-	return curve{Scale: 1}
+	return factor{Scale: 1}
 }
 
-// learn adds a sample. whole says that it is a whole prompt, whose unknown
-// parts differences do not have: it counts only until there are enough of those.
-func (c *calibration) learn(model string, w weight, reported int, whole bool) {
-	s := sample{counted: w.counted(), whole: whole}
+// learn adds a sample. whole means that it is of a whole prompt, with unknown hidden parts:
+// such samples count only until there are enough differences.
+func (c *calibration) learn(model string, w tokenCount, reported int, whole bool) {
+	s := sample{counted: w.calibrated(), whole: whole}
 	s.ratio = float64(reported-w.media) / s.counted
 	if w.text < 16 || s.ratio < 0.3 || s.ratio > 4 {
-		return // no difference that more text can make
+		return // too small, or implausible
 	}
-	s.counted = min(s.counted, middling)
+	s.counted = min(s.counted, maxSampleTokens)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, ok := c.models.Get(model)
 	if !ok {
-		l = &learned{}
+		l = &modelSamples{}
 		c.models.Put(model, l, 1)
 	}
 	l.samples = append(l.samples, s)
 	if len(l.samples) > maxSamples {
 		l.samples = slices.Delete(l.samples, 0, 1)
 	}
-	l.now = fitted(l.samples)
+	l.factor = medianFactor(l.samples)
 }
 
-// fitted is the median of the samples' ratios, each as often as it has tokens: single
-// reports that are off (another cut of the history, reasoning that was left out) do not count.
-func fitted(samples []sample) curve {
+// medianFactor returns the median ratio of the samples, weighted by their tokens. The median
+// ignores single odd reports, such as after a change of the history.
+func medianFactor(samples []sample) factor {
 	differences := slices.DeleteFunc(slices.Clone(samples), func(s sample) bool { return s.whole })
-	if len(differences) >= enough {
+	if len(differences) >= minSamples {
 		samples = differences
 	}
-	k := curve{Samples: len(samples)}
-	list := append(slices.Clone(samples), sample{ratio: 1, counted: unlearned})
+	k := factor{Samples: len(samples)}
+	list := append(slices.Clone(samples), sample{ratio: 1, counted: priorTokens})
 	slices.SortFunc(list, func(a, b sample) int { return cmp.Compare(a.ratio, b.ratio) })
 	var half float64
 	for _, s := range list {

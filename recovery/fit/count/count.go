@@ -11,51 +11,51 @@ import (
 
 // Counts is the size of a prompt in tokens, uncalibrated.
 //
-// The text of OpenAI's models is exact, and so is a conversation of plain
-// messages with those of them that OpenAI's cookbook describes: then Exact is
-// set. Everything else is an approximation: how tools, calls, results, images
-// and schemas are written into the prompt is not public, and other providers
-// have other vocabularies. Calibration.Tokens corrects by what was reported.
+// Text counts are exact for OpenAI's models. Whole conversations are exact, and Exact is set,
+// if they have only plain messages and OpenAI's cookbook describes the model. Everything
+// else is approximate: how tools, calls, results, images and schemas are rendered into the
+// prompt is not public, and other providers have other vocabularies. Meter.Estimate
+// corrects counts by what upstreams reported.
 //
 // Source: https://github.com/openai/openai-cookbook,
 // examples/How_to_count_tokens_with_tiktoken.ipynb.
 type Counts struct {
 	Messages []int  // each message of the history with its overhead
 	Fixed    int    // tool definitions, answer schema, priming
-	Total    int    // the prompt; room for the answer is not in it, see Reserve
-	Exact    bool   // the upstream will report this very number
-	Encoding string // what the text was counted with
+	Total    int    // the prompt, without the answer
+	Exact    bool   // the upstream will report the same number
+	Encoding string // the vocabulary that the text was counted with
 
-	weights []weight
-	fixed   weight
+	parts []tokenCount
+	fixed tokenCount
 }
 
-// weight is the tokens of a part of a prompt, by what calibration tells apart.
-type weight struct {
+// tokenCount is the tokens of a part of a prompt, as calibration needs them.
+type tokenCount struct {
 	text  int  // tokens of text, with the framing that belongs to it
 	media int  // tokens of images, sound and files
-	calls int  // tool calls: what a provider adds to each is learned
-	exact bool // text is the model's own, and nothing is approximate
+	calls int  // number of tool calls; calibration adds tokens for each
+	exact bool // counted with the model's own vocabulary, and nothing is approximate
 }
 
-func (w weight) total() int { return w.text + w.media }
+func (w tokenCount) total() int { return w.text + w.media }
 
-func (w weight) add(v weight) weight {
-	return weight{w.text + v.text, w.media + v.media, w.calls + v.calls, w.exact && v.exact}
+func (w tokenCount) add(v tokenCount) tokenCount {
+	return tokenCount{w.text + v.text, w.media + v.media, w.calls + v.calls, w.exact && v.exact}
 }
 
-// from is the weight of the messages from i on.
-func (c Counts) from(i int) weight {
-	w := weight{exact: true}
-	for _, m := range c.weights[min(i, len(c.weights)):] {
+// from returns the sum of the messages from i on.
+func (c Counts) from(i int) tokenCount {
+	w := tokenCount{exact: true}
+	for _, m := range c.parts[min(i, len(c.parts)):] {
 		w = w.add(m)
 	}
 	return w
 }
 
-// Answered is the tokens of the prompt that the model answered last, as the history has
-// it: what stands before that answer; 0 if there is none.
-func (c Counts) Answered(b *transcript.Body) int {
+// AnsweredPrompt returns the tokens of the last prompt that the model answered: everything
+// before the last answer in the history; 0 without an answer.
+func (c Counts) AnsweredPrompt(b *transcript.Body) int {
 	n := c.Total
 	for i, m := range slices.Backward(b.Messages()) {
 		if n -= c.Messages[i]; m.Role == transcript.RoleAssistant {
@@ -65,8 +65,8 @@ func (c Counts) Answered(b *transcript.Body) int {
 	return 0
 }
 
-// whole is the weight of the prompt.
-func (c Counts) whole() weight { return c.from(0).add(c.fixed) }
+// whole returns the sum for the whole prompt.
+func (c Counts) whole() tokenCount { return c.from(0).add(c.fixed) }
 
 // Overheads of OpenAI's framing: <|start|>role<|message|>…<|end|>, and the
 // beginning of the answer (cookbook). Those of calls and results were measured
@@ -79,31 +79,31 @@ const (
 	primingTokens = 3
 )
 
-// scale is how the requests for one model are counted.
-type scale struct {
+// modelCounter counts the parts of requests for one model.
+type modelCounter struct {
 	vocabulary
-	vision vision
-	row    uint32 // of vision, which tells scales apart
-	framed bool   // the framing of plain messages is published
-	ids    bool   // call ids are part of the prompt
+	vision       vision
+	visionRow    uint32 // of vision, which tells scales apart
+	framingKnown bool   // the framing of plain messages is published
+	countsIDs    bool   // call ids are part of the prompt
 }
 
-// scale returns how a model's requests are counted.
-func (m *Meter) scale(model string) *scale {
+// counterFor returns the counter for a model.
+func (m *Meter) counterFor(model string) *modelCounter {
 	name := bareModel(model)
-	s := &scale{vocabulary: m.vocabulary(model)}
-	s.vision, s.row = visionOf(name)
-	s.ids = strings.Contains(name, "claude") || strings.Contains(name, "mistral")
+	s := &modelCounter{vocabulary: m.vocabulary(model)}
+	s.vision, s.visionRow = visionOf(name)
+	s.countsIDs = strings.Contains(name, "claude") || strings.Contains(name, "mistral")
 	for _, family := range []string{"gpt-3.5", "gpt-35", "gpt-4", "chatgpt-4o"} {
-		s.framed = s.framed || strings.HasPrefix(name, family)
+		s.framingKnown = s.framingKnown || strings.HasPrefix(name, family)
 	}
 	return s
 }
 
-// signature tells scales of one encoding apart.
-func (s *scale) signature() uint32 {
-	n := s.row << 2
-	if s.ids {
+// signature distinguishes counters of one encoding in cache keys.
+func (s *modelCounter) signature() uint32 {
+	n := s.visionRow << 2
+	if s.countsIDs {
 		n |= 1
 	}
 	if s.Exact {
@@ -113,11 +113,11 @@ func (s *scale) signature() uint32 {
 }
 
 // message counts one message.
-func (s *scale) message(m transcript.Message) weight {
-	if m.Role == "" { // no message; the upstream will say so
-		return weight{text: s.Count(string(m.Raw()))}
+func (s *modelCounter) message(m transcript.Message) tokenCount {
+	if m.Role == "" { // not a valid message; the upstream will reject it
+		return tokenCount{text: s.Count(string(m.Raw()))}
 	}
-	w := weight{text: messageTokens + 1, exact: s.Exact} // the role is one token
+	w := tokenCount{text: messageTokens + 1, exact: s.Exact} // the role is one token
 	switch m.Role {
 	case transcript.RoleSystem, transcript.RoleUser, transcript.RoleAssistant, transcript.RoleDeveloper:
 	case transcript.RoleTool, transcript.RoleOpaque:
@@ -135,24 +135,24 @@ func (s *scale) message(m transcript.Message) weight {
 	w = s.content(w, m)
 	for _, c := range m.ToolCalls() {
 		w.text += callTokens + s.Count(c.Name) + s.Count(c.Text())
-		if s.ids {
+		if s.countsIDs {
 			w.text += s.Count(c.ID)
 		}
 		w.calls++
 		w.exact = false
 	}
-	if s.ids && m.Role == transcript.RoleTool {
+	if s.countsIDs && m.Role == transcript.RoleTool {
 		w.text += s.Count(m.ToolCallID())
 	}
-	for raw := range m.Asides { // signatures and sealed reasoning are left to calibration
-		w.text += s.prose(gjson.ParseBytes(raw), 0)
+	for raw := range m.Asides { // signatures and encrypted reasoning are left to calibration
+		w.text += s.proseStrings(gjson.ParseBytes(raw), 0)
 		w.exact = false
 	}
 	return w
 }
 
-// content adds what a message says.
-func (s *scale) content(w weight, m transcript.Message) weight {
+// content adds a message's content to w.
+func (s *modelCounter) content(w tokenCount, m transcript.Message) tokenCount {
 	for raw := range m.Contents {
 		switch raw[0] {
 		case '[':
@@ -172,11 +172,11 @@ func (s *scale) content(w weight, m transcript.Message) weight {
 	return w
 }
 
-// proseDepth bounds how deep blocks within blocks are followed.
+// proseDepth limits the nesting of blocks that is followed.
 const proseDepth = 8
 
-// prose counts the readable strings of a reasoning block.
-func (s *scale) prose(v gjson.Result, depth int) (n int) {
+// proseStrings counts the readable strings of a reasoning or other block.
+func (s *modelCounter) proseStrings(v gjson.Result, depth int) (n int) {
 	switch {
 	case v.Type == gjson.String:
 		return s.Count(v.Str)
@@ -187,9 +187,9 @@ func (s *scale) prose(v gjson.Result, depth int) (n int) {
 	v.ForEach(func(name, v gjson.Result) bool {
 		switch {
 		case !object, v.IsObject(), v.IsArray():
-			n += s.prose(v, depth+1)
+			n += s.proseStrings(v, depth+1)
 		case name.Str == "text", name.Str == "summary", name.Str == "thinking", name.Str == "content":
-			n += s.prose(v, depth+1)
+			n += s.proseStrings(v, depth+1)
 		}
 		return true
 	})

@@ -39,8 +39,7 @@ const (
 	doStuff = `[{"name":"do_stuff","parameters":{"type":"object","properties":{}}}]`
 )
 
-// What gpt-3.5-turbo reported, as measured by the authors of
-// github.com/hmarr/openai-chat-tokens.
+// measured are reports of gpt-3.5-turbo, from the tests of github.com/hmarr/openai-chat-tokens.
 var measured = []struct {
 	messages, functions string
 	want                int
@@ -70,7 +69,7 @@ var measured = []struct {
 func TestToolsAsOpenAIReportsThem(t *testing.T) {
 	for _, tt := range measured {
 		raw := `{"messages":` + tt.messages
-		if tt.functions != "" { // the same definitions in today's spelling
+		if tt.functions != "" { // the same definitions as "tools"
 			raw += `,"tools":` + strings.ReplaceAll(strings.ReplaceAll(tt.functions, `[{"name"`, `[{"type":"function","function":{"name"`), "}]", "}}]")
 		}
 		b := recoverytest.Parse(t, raw+"}", transcript.Chat)

@@ -1,12 +1,12 @@
-// Package count says how many tokens a request has, as its upstream will report them.
+// Package count estimates how many tokens of a request its upstream will report.
 //
 //	count, tools, media, image
-//	           the tokens of a body: exact for plain conversations of OpenAI's models,
-//	           of everything else an approximation
-//	meter      the same, with a memory of the parts that were counted
-//	calibrate  how each model's reports differ from what is counted
-//	anchor     what an upstream reported for the beginning of this very prompt: only what
-//	           follows it has to be estimated
+//	           the tokens of a body: exact for plain conversations with OpenAI's models,
+//	           else approximate
+//	meter      the same, with a cache of counted parts
+//	calibrate  how each model's reports differ from our counts
+//	anchor     the upstream's report for the beginning of the same prompt, so that only
+//	           the rest must be estimated
 //
-// How large a window is, and what becomes of a request that exceeds it, is not its concern.
+// The package does not know windows, or what happens to a request that exceeds one.
 package count

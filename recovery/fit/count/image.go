@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// vision is how a family of models turns a picture into tokens.
+// vision is how a family of models counts the tokens of an image.
 //
 // Sources: https://platform.openai.com/docs/guides/images-vision (tiles, patches
 // and their budgets; multipliers of 1.2 as reported by usage, not documented),
@@ -20,53 +20,54 @@ import (
 type vision struct {
 	prefix string // of the model's name; "" is every other model
 
-	// Tiles of 512 pixels after scaling to 2048 and 768 pixels.
+	// Tiles: tokens per image, and per tile of 512 pixels after scaling the longest side
+	// to 2048 and the shortest to 768 pixels. With base 0, tiles are of 768 pixels.
 	base, tile int
 
-	// Patches: pixels a side; the most of them for each detail (0: no limit); the
-	// longest edge in pixels at detail high (0: any); tokens a patch.
+	// Patches: pixels per side; maximum number for each detail (0: no limit); longest
+	// edge in pixels at detail high (0: any); tokens per patch.
 	side                 int
 	high, auto, original int
 	edge                 int
-	each                 float64
+	perPatch             float64
 
-	// flat is the price of any picture.
+	// flat is the tokens of any image.
 	flat int
 }
 
-// visions are the rules; the first prefix that matches counts.
+// visions are the rules; the first matching prefix applies.
 var visions = []vision{
 	{prefix: "gpt-4o-mini", base: 2833, tile: 5667},
-	{prefix: "gpt-4.1-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.62},
-	{prefix: "gpt-4.1-nano", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 2.46},
+	{prefix: "gpt-4.1-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 1.62},
+	{prefix: "gpt-4.1-nano", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 2.46},
 	{prefix: "gpt-4", base: 85, tile: 170},
 	{prefix: "chatgpt-4o", base: 85, tile: 170},
-	{prefix: "o4-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.72},
+	{prefix: "o4-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 1.72},
 	{prefix: "o1", base: 75, tile: 150},
 	{prefix: "o3", base: 75, tile: 150},
 	{prefix: "computer-use", base: 65, tile: 129},
-	{prefix: "gpt-5-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.62},
-	{prefix: "gpt-5-nano", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 2.46},
-	{prefix: "gpt-5-codex", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.2},
-	{prefix: "gpt-5.1-codex", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.2},
-	{prefix: "gpt-5.2", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.2},
-	{prefix: "gpt-5.3", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.2},
-	{prefix: "gpt-5.4-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.62},
-	{prefix: "gpt-5.4-nano", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 2.46},
-	{prefix: "gpt-5.4", side: 32, high: 2500, auto: 2500, original: 10_000, edge: 2048, each: 1.2},
-	{prefix: "gpt-5.5", side: 32, high: 2500, auto: 10_000, original: 10_000, edge: 2048, each: 1.2},
-	{prefix: "gpt-5.", side: 32, high: 2500, edge: 2048, each: 1.2},
+	{prefix: "gpt-5-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 1.62},
+	{prefix: "gpt-5-nano", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 2.46},
+	{prefix: "gpt-5-codex", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 1.2},
+	{prefix: "gpt-5.1-codex", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 1.2},
+	{prefix: "gpt-5.2", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 1.2},
+	{prefix: "gpt-5.3", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 1.2},
+	{prefix: "gpt-5.4-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 1.62},
+	{prefix: "gpt-5.4-nano", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, perPatch: 2.46},
+	{prefix: "gpt-5.4", side: 32, high: 2500, auto: 2500, original: 10_000, edge: 2048, perPatch: 1.2},
+	{prefix: "gpt-5.5", side: 32, high: 2500, auto: 10_000, original: 10_000, edge: 2048, perPatch: 1.2},
+	{prefix: "gpt-5.", side: 32, high: 2500, edge: 2048, perPatch: 1.2},
 	{prefix: "gpt-5", base: 70, tile: 140},
-	{prefix: "gpt-", side: 32, high: 2500, edge: 2048, each: 1.2},
-	{prefix: "claude-3", side: 28, high: 1568, auto: 1568, original: 1568, edge: 1568, each: 1},
-	{prefix: "claude-haiku-4", side: 28, high: 1568, auto: 1568, original: 1568, edge: 1568, each: 1},
-	{prefix: "claude-sonnet-4", side: 28, high: 1568, auto: 1568, original: 1568, edge: 1568, each: 1},
-	{prefix: "claude", side: 28, high: 4784, auto: 4784, original: 4784, edge: 2576, each: 1},
+	{prefix: "gpt-", side: 32, high: 2500, edge: 2048, perPatch: 1.2},
+	{prefix: "claude-3", side: 28, high: 1568, auto: 1568, original: 1568, edge: 1568, perPatch: 1},
+	{prefix: "claude-haiku-4", side: 28, high: 1568, auto: 1568, original: 1568, edge: 1568, perPatch: 1},
+	{prefix: "claude-sonnet-4", side: 28, high: 1568, auto: 1568, original: 1568, edge: 1568, perPatch: 1},
+	{prefix: "claude", side: 28, high: 4784, auto: 4784, original: 4784, edge: 2576, perPatch: 1},
 	{prefix: "gemini-1", flat: 258},
 	{prefix: "gemini-2", base: 0, tile: 258},
 	{prefix: "gemini", flat: 1120},
 	// Models that anyone may serve: patches as in Qwen-VL, whose budget is the largest.
-	{side: 28, high: 16_384, auto: 16_384, original: 16_384, each: 1},
+	{side: 28, high: 16_384, auto: 16_384, original: 16_384, perPatch: 1},
 }
 
 // visionOf returns the rule for a model, by its name in lower case, and the
@@ -80,21 +81,20 @@ func visionOf(name string) (vision, uint32) {
 	return visions[len(visions)-1], uint32(len(visions) - 1)
 }
 
-// usualSide is taken where a picture does not tell its size: one that was scaled
-// down for a model.
-const usualSide = 2048
+// unknownSide is the assumed width and height, in pixels, of an image of unknown size.
+const unknownSide = 2048
 
-// image is the price of a picture.
-func (v vision) image(m media) int {
+// mediaTokens returns the tokens of an image.
+func (v vision) mediaTokens(m media) int {
 	w, h, ok := imageSize(decodeHead(m.data, imageHead))
 	if !ok {
-		w, h = usualSide, usualSide
+		w, h = unknownSide, unknownSide
 	}
-	return v.price(w, h, m.detail)
+	return v.tokens(w, h, m.detail)
 }
 
-// price is the price of a picture of w × h pixels.
-func (v vision) price(w, h int, detail string) int {
+// tokens returns the tokens of an image of w × h pixels.
+func (v vision) tokens(w, h int, detail string) int {
 	x, y := float64(max(w, 1)), float64(max(h, 1))
 	switch {
 	case v.flat > 0:
@@ -128,11 +128,11 @@ func (v vision) price(w, h int, detail string) int {
 	if edge == 0 && budget == v.high {
 		edge = v.edge
 	}
-	return int(math.Ceil(float64(v.patches(x, y, budget, edge)) * v.each))
+	return int(math.Ceil(float64(v.patches(x, y, budget, edge)) * v.perPatch))
 }
 
-// patches is the number of patches that cover a picture after it was scaled
-// into the budget, as documented.
+// patches returns the number of patches that cover an image after scaling it into the
+// budget, as OpenAI documents it.
 func (v vision) patches(x, y float64, budget, edge int) int {
 	side := float64(v.side)
 	if longest := max(x, y); edge > 0 && longest > float64(edge) {
@@ -152,11 +152,11 @@ func (v vision) patches(x, y float64, budget, edge int) int {
 	return int(max(1, min(n, float64(budget))))
 }
 
-// imageHead is how many bytes of a picture are looked at for its size: JPEG
-// has it behind whatever a camera wrote about the picture.
+// imageHead is how many bytes of an image are searched for its size: in a JPEG it comes
+// after the camera's metadata.
 const imageHead = 256 << 10
 
-// imageSize is width and height in pixels of a PNG, JPEG, GIF or WebP that begins so.
+// imageSize returns width and height in pixels of a PNG, JPEG, GIF or WebP from its beginning.
 func imageSize(head []byte) (w, h int, ok bool) {
 	if len(head) >= 30 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP" {
 		w, h = webpSize(head)
@@ -167,7 +167,7 @@ func imageSize(head []byte) (w, h int, ok bool) {
 	return w, h, w > 0 && h > 0 && w <= most && h <= most
 }
 
-// webpSize reads the three kinds of WebP (RFC 9649).
+// webpSize reads the size of the three kinds of WebP (RFC 9649).
 func webpSize(head []byte) (w, h int) {
 	le := binary.LittleEndian
 	switch string(head[12:16]) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// picture encodes a picture of a size.
-func picture(t testing.TB, kind string, w, h int) []byte {
+// encodedImage returns an image of a size in a format.
+func encodedImage(t testing.TB, kind string, w, h int) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	img := image.NewPaletted(image.Rect(0, 0, w, h), color.Palette{color.Black})
@@ -32,7 +32,7 @@ func picture(t testing.TB, kind string, w, h int) []byte {
 	return b.Bytes()
 }
 
-// webp makes the beginning of a WebP of each kind (RFC 9649).
+// webp returns the beginning of a WebP of each kind (RFC 9649).
 func webp(kind string, w, h int) []byte {
 	b := append([]byte("RIFF\x00\x00\x00\x00WEBP"), kind...)
 	b = append(b, 10, 0, 0, 0)
@@ -51,21 +51,21 @@ func webp(kind string, w, h int) []byte {
 
 func TestImageSize(t *testing.T) {
 	for name, head := range map[string][]byte{
-		"png": picture(t, "png", 1023, 77), "gif": picture(t, "gif", 1023, 77), "jpeg": picture(t, "jpeg", 1023, 77),
+		"png": encodedImage(t, "png", 1023, 77), "gif": encodedImage(t, "gif", 1023, 77), "jpeg": encodedImage(t, "jpeg", 1023, 77),
 		"webp lossy": webp("VP8 ", 1023, 77), "webp lossless": webp("VP8L", 1023, 77), "webp extended": webp("VP8X", 1023, 77),
 	} {
 		if w, h, ok := imageSize(head); w != 1023 || h != 77 || !ok {
 			t.Errorf("%s: %d × %d, %v", name, w, h, ok)
 		}
-		// However a picture is cut, nothing is read that is not there.
+		// A truncated image gives the right size or none.
 		for n := range min(len(head), 700) {
 			if w, h, ok := imageSize(head[:n]); ok && (w != 1023 || h != 77) {
 				t.Errorf("%s: cut at %d: %d × %d", name, n, w, h)
 			}
 		}
 	}
-	// A camera's notes come before the size.
-	photo := picture(t, "jpeg", 640, 480)
+	// A camera's metadata come before the size.
+	photo := encodedImage(t, "jpeg", 640, 480)
 	note := append([]byte{0xff, 0xe1, 0xff, 0xff}, make([]byte, 0xfffd)...)
 	photo = append(append(append([]byte{}, photo[:2]...), append(note, note...)...), photo[2:]...)
 	if w, h, ok := imageSize(photo); w != 640 || h != 480 || !ok {
@@ -79,7 +79,7 @@ func TestImageSize(t *testing.T) {
 	}
 }
 
-// Prices as OpenAI's guide gives them, and as others measured them.
+// Tokens of images as OpenAI's guide states them, and as others measured them.
 func TestImagePrices(t *testing.T) {
 	tests := []struct {
 		model, detail string
@@ -107,21 +107,21 @@ func TestImagePrices(t *testing.T) {
 	}
 	for _, tt := range tests {
 		v, _ := visionOf(tt.model)
-		if got := v.price(tt.w, tt.h, tt.detail); got != tt.want {
+		if got := v.tokens(tt.w, tt.h, tt.detail); got != tt.want {
 			t.Errorf("%s %q %d × %d: %d tokens, want %d", tt.model, tt.detail, tt.w, tt.h, got, tt.want)
 		}
 	}
 }
 
-// No size makes a price that is absurd, and none says more than in its full detail.
+// The tokens of an image are within limits for all sizes, and at most those of its full detail.
 func TestImagePricesAreBounded(t *testing.T) {
 	sides := []int{1, 31, 32, 33, 383, 385, 768, 2047, 2049, 5000, 1 << 14}
 	for _, v := range visions {
 		for _, w := range sides {
 			for _, h := range sides {
-				most := max(v.price(w, h, "original"), v.price(w, h, "high"), v.price(w, h, ""))
+				most := max(v.tokens(w, h, "original"), v.tokens(w, h, "high"), v.tokens(w, h, ""))
 				for _, detail := range []string{"", "low", "high", "auto", "original", "x"} {
-					n := v.price(w, h, detail)
+					n := v.tokens(w, h, detail)
 					if n < 1 || n > 1<<20 || n > most && detail != "low" {
 						t.Fatalf("%q: %d × %d %q costs %d, with all detail %d", v.prefix, w, h, detail, n, most)
 					}
@@ -132,7 +132,7 @@ func TestImagePricesAreBounded(t *testing.T) {
 }
 
 func TestDecodeHead(t *testing.T) {
-	data := picture(t, "jpeg", 300, 200)
+	data := encodedImage(t, "jpeg", 300, 200)
 	for name, text := range map[string]string{
 		"standard": base64.StdEncoding.EncodeToString(data), "raw": base64.RawStdEncoding.EncodeToString(data),
 		"url":   base64.URLEncoding.EncodeToString(data),
@@ -151,7 +151,7 @@ func TestDecodeHead(t *testing.T) {
 
 func FuzzImageSize(f *testing.F) {
 	for _, kind := range []string{"png", "gif", "jpeg"} {
-		f.Add(picture(f, kind, 40, 30))
+		f.Add(encodedImage(f, kind, 40, 30))
 	}
 	for _, kind := range []string{"VP8 ", "VP8L", "VP8X"} {
 		f.Add(webp(kind, 40, 30))
@@ -162,7 +162,7 @@ func FuzzImageSize(f *testing.F) {
 		}
 		m := media{data: string(head)}
 		for _, v := range visions {
-			if n := v.image(m); n < 1 {
+			if n := v.mediaTokens(m); n < 1 {
 				t.Fatalf("%q: %d tokens", v.prefix, n)
 			}
 		}

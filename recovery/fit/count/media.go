@@ -9,14 +9,14 @@ import (
 )
 
 // part counts one part of a content list. Base64 is never counted as text.
-func (s *scale) part(part gjson.Result, depth int) weight {
-	w := weight{exact: true}
+func (s *modelCounter) part(part gjson.Result, depth int) tokenCount {
+	w := tokenCount{exact: true}
 	if part.Type == gjson.String {
-		return weight{text: s.Count(part.Str), exact: s.Exact}
+		return tokenCount{text: s.Count(part.Str), exact: s.Exact}
 	}
 	kind, p := payload(part)
 	if part.Get("type").Str == "tool_use" {
-		return w // counted as a call
+		return w // message counts it as a call
 	}
 	switch kind {
 	case partText:
@@ -24,18 +24,18 @@ func (s *scale) part(part gjson.Result, depth int) weight {
 		w.exact = s.Exact
 		return w
 	case partImage:
-		w.media = s.vision.image(p)
+		w.media = s.vision.mediaTokens(p)
 	case partSound:
 		w.media = s.sound(p)
 	case partFile:
 		w.media = s.file(p)
 	default:
 		if inner := part.Get("content"); inner.IsArray() && depth < proseDepth {
-			inner.ForEach(func(_, v gjson.Result) bool { // a result in a part
+			inner.ForEach(func(_, v gjson.Result) bool { // a tool result
 				w = w.add(s.part(v, depth+1))
 				return true
 			})
-		} else if n := s.prose(part, 0); n > 0 {
+		} else if n := s.proseStrings(part, 0); n > 0 {
 			w.text = n
 		} else {
 			w.text = s.Count(part.Raw)
@@ -45,7 +45,7 @@ func (s *scale) part(part gjson.Result, depth int) weight {
 	return w
 }
 
-// partKind is what a part of a message is.
+// partKind is the kind of a content part.
 type partKind uint8
 
 const (
@@ -56,14 +56,14 @@ const (
 	partFile
 )
 
-// media is the payload of a part that is no text.
+// media is the payload of a part that is not text.
 type media struct {
-	data   string // base64 without the head of a data: URL, "" when given by reference
-	mime   string // lower case, "" when not stated
+	data   string // base64 without the prefix of a data: URL; "" if given by reference
+	mime   string // lower case; "" if not stated
 	detail string // of images
 }
 
-// partKindOf tells what a part is by the name of its type, whatever the provider.
+// partKindOf returns the kind of a part by the name of its type, for all providers.
 func partKindOf(name string) partKind {
 	switch {
 	case strings.Contains(name, "image"), strings.Contains(name, "screenshot"):
@@ -76,10 +76,10 @@ func partKindOf(name string) partKind {
 	return partOther
 }
 
-// payload tells what a part is. Providers differ in where they put the data of
-// a part, but all name its kind: image_url, input_image, image; input_audio;
-// file, input_file, document. A part has its payload under the name of its
-// type, or in fields of its own.
+// payload returns the kind and the payload of a part. Providers differ in where they put
+// the data, but all name the kind: image_url, input_image, image; input_audio; file,
+// input_file, document. The payload is in the part itself, in the field named like its type,
+// or in "source".
 func payload(part gjson.Result) (partKind, media) {
 	name := part.Get("type").Str
 	kind := partKindOf(name)
@@ -92,7 +92,7 @@ func payload(part gjson.Result) (partKind, media) {
 	var m media
 	read := func(holder gjson.Result) {
 		if holder.Type == gjson.String {
-			m.take(holder.Str)
+			m.setData(holder.Str)
 			return
 		}
 		holder.ForEach(func(name, v gjson.Result) bool {
@@ -101,7 +101,7 @@ func payload(part gjson.Result) (partKind, media) {
 			}
 			switch name.Str {
 			case "url", "image_url", "data", "file_data":
-				m.take(v.Str)
+				m.setData(v.Str)
 			case "detail":
 				m.detail = v.Str
 			case "media_type", "mime_type", "format":
@@ -120,8 +120,8 @@ func payload(part gjson.Result) (partKind, media) {
 	return kind, m
 }
 
-// take reads a data: URL or bare base64; other references leave data empty.
-func (m *media) take(s string) {
+// setData reads a data: URL or bare base64. Other references leave data empty.
+func (m *media) setData(s string) {
 	if rest, ok := strings.CutPrefix(s, "data:"); ok {
 		head, data, _ := strings.Cut(rest, ",")
 		m.mime, m.data = strings.ToLower(headOf(strings.TrimSuffix(head, ";base64"), 64)), data
@@ -132,40 +132,40 @@ func (m *media) take(s string) {
 
 func headOf(s string, n int) string { return s[:min(n, len(s))] }
 
-// bytes is the size of the payload without its encoding.
+// bytes returns the approximate size of the decoded payload.
 func (m media) bytes() int { return len(m.data) / 4 * 3 }
 
-// Rates of sound in tokens a second: OpenAI counts one for each 100 ms
-// (https://platform.openai.com/docs/guides/realtime-costs), Gemini 32 a second
-// (https://ai.google.dev/gemini-api/docs/tokens), which stands for all others.
+// Rates of sound in tokens per second: OpenAI counts one per 100 ms
+// (https://platform.openai.com/docs/guides/realtime-costs), Gemini 32 per second
+// (https://ai.google.dev/gemini-api/docs/tokens), which is used for all others.
 const (
 	soundOpenAI = 10
 	soundOther  = 32
-	// soundBytes is a second of compressed speech: 64 kbit/s.
-	soundBytes = 8000
-	soundTail  = 30 // seconds, where nothing is known
+	// soundBytes is the size of a second of compressed speech: 64 kbit/s.
+	soundBytes     = 8000
+	unknownSeconds = 30 // assumed length of sound given by reference
 )
 
 // sound estimates the tokens of a recording.
-func (s *scale) sound(m media) int {
+func (s *modelCounter) sound(m media) int {
 	rate := soundOther
 	if s.Exact {
 		rate = soundOpenAI
 	}
 	if m.data == "" {
-		return rate * soundTail
+		return rate * unknownSeconds
 	}
 	second := soundBytes
 	if head := decodeHead(m.data, 64); len(head) >= 32 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WAVE" {
 		if n := int(head[28]) | int(head[29])<<8 | int(head[30])<<16 | int(head[31])<<24; n >= 1000 && n < 1<<24 {
-			second = n // the header's bytes a second
+			second = n // the header's byte rate
 		}
 	}
 	return (m.bytes() + second - 1) / second * rate
 }
 
-// A file's tokens cannot be known without reading it: providers give a PDF's
-// text and the picture of each page (https://platform.openai.com/docs/guides/pdf-files,
+// A file's tokens are a guess by its size: providers pass on a PDF's text and an image of
+// each page (https://platform.openai.com/docs/guides/pdf-files,
 // https://docs.anthropic.com/en/docs/build-with-claude/pdf-support: 1,500 to 3,000 a page).
 const (
 	pageBytes  = 50_000
@@ -173,7 +173,7 @@ const (
 )
 
 // file estimates the tokens of a file.
-func (s *scale) file(m media) int {
+func (s *modelCounter) file(m media) int {
 	switch {
 	case m.data == "":
 		return pageTokens
@@ -184,13 +184,13 @@ func (s *scale) file(m media) int {
 }
 
 // decodeHead decodes the beginning of base64 of either alphabet, with or without line
-// breaks, up to n bytes. What is not base64 ends it.
+// breaks, up to n bytes. It stops at anything that is not base64.
 func decodeHead(data string, n int) []byte {
 	alphabet := base64.RawStdEncoding
 	if strings.ContainsAny(headOf(data, 2*n), "-_") {
 		alphabet = base64.RawURLEncoding
 	}
 	out := make([]byte, min(n, len(data)))
-	got, _ := io.ReadFull(base64.NewDecoder(alphabet, strings.NewReader(strings.TrimRight(data, "="))), out) // what came before an error is what there is
+	got, _ := io.ReadFull(base64.NewDecoder(alphabet, strings.NewReader(strings.TrimRight(data, "="))), out) // what was decoded before an error is used
 	return out[:got]
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// user is a request with one message of parts.
+// user returns a request with one user message of parts.
 func user(t testing.TB, model, parts string) *transcript.Body {
 	t.Helper()
 	return parse(t, fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":[%s]}]}`, model, parts))
 }
 
 func TestParts(t *testing.T) {
-	data := base64.StdEncoding.EncodeToString(picture(t, "png", 1024, 1024))
+	data := base64.StdEncoding.EncodeToString(encodedImage(t, "png", 1024, 1024))
 	noise := strings.Repeat("QUJDRA", 200_000)
 	const frame = 3 + 4 // priming, the message
 	tests := map[string]struct {
@@ -97,7 +97,7 @@ func TestSchemaOfTheAnswerCounts(t *testing.T) {
 	}
 }
 
-// Schemas that are made to take long, or to become long, do neither.
+// Hostile schemas neither take long nor are rendered at great length.
 func TestHostileSchemas(t *testing.T) {
 	deep := strings.Repeat(`{"type":["object","array","object","array"],"properties":{"a":`, 150)
 	deep += `{}` + strings.Repeat(`},"items":{}}`, 150)

@@ -11,74 +11,74 @@ import (
 	"github.com/rebound-llm/rebound/tokenizer"
 )
 
-// vocabulary is what counts the text of a model.
+// vocabulary counts the text of a model.
 type vocabulary struct {
 	counter
 	Name  string // of the encoding
-	Exact bool   // it is the model's own; otherwise a stand-in whose counts need calibration
+	Exact bool   // the model's own; otherwise a stand-in whose counts need calibration
 }
 
-// counter counts the tokens of a text. It is safe for concurrent use.
+// counter counts the tokens of a text. Safe for concurrent use.
 type counter interface{ Count(text string) int }
 
-// vocabularyOf is that of a model, by the model's name: OpenAI's are in the program, and stand in for all others.
+// vocabularyOf returns the vocabulary of a model by its name. Only OpenAI's are built in; they stand in for all others.
 func vocabularyOf(model string) vocabulary {
 	e, exact := tokenizer.ForModel(model)
 	return vocabulary{e, e.Name(), exact}
 }
 
-// bareModel is a model's name in lower case, without a router's prefix and the
-// mark of a fine-tune: "openai/gpt-4o" and "ft:gpt-4o:org::id" begin with gpt-4o.
+// bareModel returns a model's name in lower case, without a router's prefix and the
+// prefix of a fine-tune: for "openai/gpt-4o" and "ft:gpt-4o:org::id" it begins with gpt-4o.
 func bareModel(model string) string {
 	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	return strings.TrimPrefix(model, "ft:")
 }
 
-// The bounds of a Meter's memory.
+// The limits of a Meter's caches.
 const (
 	maxCounts     = 1 << 16 // of parts of requests, about 150 bytes each
 	maxCalibrated = 256     // models
 )
 
-// Meter counts the tokens of requests. What it counted it remembers by content,
-// so that of the next request of a session, which carries the whole history
-// again, only the new messages are tokenised. It also learns how each model's
-// reports differ from its counts (see Observe). Safe for concurrent use.
+// Meter counts the tokens of requests. It caches counts by content: the next request of a
+// session carries the whole history again, and only its new messages are tokenised. It also
+// learns how each model's reports differ from its counts (see Observe). Safe for concurrent
+// use.
 type Meter struct {
 	vocabulary  func(model string) vocabulary
-	cache       *store.Cache[countKey, weight]
+	cache       *store.Cache[countKey, tokenCount]
 	calibration *calibration
 	seed        maphash.Seed
 }
 
-// NewMeter makes a meter that has counted nothing.
+// NewMeter returns an empty meter.
 func NewMeter() *Meter { return newMeter(vocabularyOf, maxCounts, maxCalibrated) }
 
 func newMeter(v func(model string) vocabulary, counts, models int) *Meter {
-	return &Meter{vocabulary: v, cache: store.NewCache[countKey, weight](counts), calibration: newCalibration(models), seed: maphash.MakeSeed()}
+	return &Meter{vocabulary: v, cache: store.NewCache[countKey, tokenCount](counts), calibration: newCalibration(models), seed: maphash.MakeSeed()}
 }
 
-// Text is the tokens of a text alone, uncalibrated: without a message's framing.
+// Text counts the tokens of a text alone, uncalibrated: without a message's framing.
 func (m *Meter) Text(model, s string) int {
 	v := m.vocabulary(model)
 	if len(s) < 256 {
-		return v.Count(s) // faster than to look it up
+		return v.Count(s) // faster than a lookup
 	}
 	k := countKey{hash: maphash.String(m.seed, s), size: len(s), kind: kindText, encoding: v.Name}
-	return m.remember(k, func() weight { return weight{text: v.Count(s), exact: v.Exact} }).text
+	return m.remember(k, func() tokenCount { return tokenCount{text: v.Count(s), exact: v.Exact} }).text
 }
 
-// Measure counts the prompt that a body makes for a model, uncalibrated. The
-// model is the one that is asked, which may differ from the one in the body.
+// Measure counts a body's prompt for a model, uncalibrated. The model is the upstream's, which
+// may differ from the one in the body.
 func (m *Meter) Measure(b *transcript.Body, model string) Counts {
-	s := m.scale(model)
+	s := m.counterFor(model)
 	messages := b.Messages()
-	c := Counts{Messages: make([]int, len(messages)), Exact: s.Exact && s.framed, Encoding: s.Name, weights: make([]weight, len(messages))}
+	c := Counts{Messages: make([]int, len(messages)), Exact: s.Exact && s.framingKnown, Encoding: s.Name, parts: make([]tokenCount, len(messages))}
 	for i, msg := range messages {
 		raw := msg.Raw()
 		k := m.key(s, kindMessage, raw)
-		w := m.remember(k, func() weight { return s.message(msg) })
-		c.weights[i], c.Messages[i] = w, w.total()
+		w := m.remember(k, func() tokenCount { return s.message(msg) })
+		c.parts[i], c.Messages[i] = w, w.total()
 		c.Exact = c.Exact && w.exact
 		c.Total += w.total()
 	}
@@ -89,40 +89,40 @@ func (m *Meter) Measure(b *transcript.Body, model string) Counts {
 	return c
 }
 
-// Refused learns from a refusal that states how many tokens a body has.
-func (m *Meter) Refused(b *transcript.Body, model string, tokens int) {
+// LearnRefusal calibrates the model by a refusal that states how many tokens a body has.
+func (m *Meter) LearnRefusal(b *transcript.Body, model string, tokens int) {
 	m.calibration.learn(model, m.Measure(b, model).whole(), tokens, true)
 }
 
 // fixed counts what is not in the history: the priming of the answer, tools,
-// instructions that stand outside, and the schema of the answer.
-func (m *Meter) fixed(s *scale, b *transcript.Body) weight {
-	w := weight{text: primingTokens, exact: true}
+// instructions outside the history, and the answer schema.
+func (m *Meter) fixed(s *modelCounter, b *transcript.Body) tokenCount {
+	w := tokenCount{text: primingTokens, exact: true}
 	d := fixedParts(b)
 	for _, t := range d.tools {
-		w.text += m.remember(m.key(s, kindTool, t.Raw), func() weight { return weight{text: s.tool(t)} }).text
+		w.text += m.remember(m.key(s, kindTool, t.Raw), func() tokenCount { return tokenCount{text: s.tool(t)} }).text
 	}
 	if len(d.tools) > 0 {
 		w.text += s.toolFrame(b)
 	}
 	if outside := b.Instructions(); outside != "" {
 		k := countKey{hash: maphash.String(m.seed, outside), size: len(outside), kind: kindText, encoding: s.Name}
-		w.text += messageTokens + 1 + m.remember(k, func() weight { return weight{text: s.Count(outside)} }).text
+		w.text += messageTokens + 1 + m.remember(k, func() tokenCount { return tokenCount{text: s.Count(outside)} }).text
 	}
 	if d.schema != nil {
-		w.text += schemaFrame + m.remember(m.key(s, kindSchema, d.schema), func() weight { return weight{text: s.Count(string(d.schema))} }).text
+		w.text += schemaFrame + m.remember(m.key(s, kindSchema, d.schema), func() tokenCount { return tokenCount{text: s.Count(string(d.schema))} }).text
 	}
 	w.exact = len(d.tools) == 0 && d.schema == nil
 	return w
 }
 
-// key is the key of a part of a request, counted for a scale.
-func (m *Meter) key(s *scale, kind countKind, raw []byte) countKey {
+// key returns the cache key of a part of a request, counted by s.
+func (m *Meter) key(s *modelCounter, kind countKind, raw []byte) countKey {
 	return countKey{hash: maphash.Bytes(m.seed, raw), size: len(raw), kind: kind, encoding: s.Name, scale: s.signature()}
 }
 
-// remember returns what is known under a key, else counts and keeps it.
-func (m *Meter) remember(k countKey, count func() weight) weight {
+// remember returns the cached count of a key, else counts and caches it.
+func (m *Meter) remember(k countKey, count func() tokenCount) tokenCount {
 	if w, ok := m.cache.Get(k); ok {
 		return w
 	}
@@ -131,9 +131,8 @@ func (m *Meter) remember(k countKey, count func() weight) weight {
 	return w
 }
 
-// fingerprint mixes raw into a hash that is the same in every process. It is
-// no defence against collisions that someone makes on purpose: what it guards
-// is the count of the maker's own session.
+// fingerprint mixes raw into a hash that is the same in every process. It does not resist
+// deliberate collisions: those only spoil the counts of the client's own session.
 func fingerprint(h uint64, raw []byte) uint64 {
 	const a, b = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
 	h = fold(h^uint64(len(raw)), a)
@@ -148,7 +147,7 @@ func fingerprint(h uint64, raw []byte) uint64 {
 	return h
 }
 
-// countKind keeps apart what was counted of the same bytes.
+// countKind distinguishes counts of the same bytes in cache keys.
 type countKind uint8
 
 const (
@@ -158,9 +157,8 @@ const (
 	kindSchema
 )
 
-// countKey names a part of a request by its content and by how it is counted.
-// The hash is seeded in each process, so that nobody can make two messages
-// with the same key.
+// countKey identifies a part of a request by its content and by how it is counted. The
+// hash's seed differs per process, so that clients cannot construct collisions.
 type countKey struct {
 	hash     uint64
 	size     int
@@ -169,7 +167,7 @@ type countKey struct {
 	scale    uint32
 }
 
-// fold is the folded product of two words.
+// fold returns the folded product of two words, as in wyhash.
 func fold(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a^0xa0761d6478bd642f, b)
 	return hi ^ lo

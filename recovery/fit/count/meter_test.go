@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// byBytes counts bytes, and how many of them it was given.
-type byBytes struct{ counted atomic.Int64 }
+// byteCounter counts a byte as a token, and sums up how many bytes it was given.
+type byteCounter struct{ counted atomic.Int64 }
 
-func (c *byBytes) Count(s string) int {
+func (c *byteCounter) Count(s string) int {
 	c.counted.Add(int64(len(s)))
 	return len(s)
 }
 
-func (c *byBytes) vocabularies(string) vocabulary {
+func (c *byteCounter) vocabularies(string) vocabulary {
 	return vocabulary{counter: c, Name: "bytes", Exact: true}
 }
 
 func TestOnlyNewMessagesAreCounted(t *testing.T) {
-	var bytes byBytes
+	var bytes byteCounter
 	m := newMeter(bytes.vocabularies, maxCounts, maxCalibrated)
 	long := strings.Repeat("x", 10_000)
 	history := fmt.Sprintf(`{"role":"system","content":"%s"},{"role":"user","content":"%s1"}`, long, long)
@@ -40,7 +40,7 @@ func TestOnlyNewMessagesAreCounted(t *testing.T) {
 	if second.Total != first.Total+4+3 || !reflect.DeepEqual(second.Messages[:2], first.Messages) {
 		t.Errorf("%v after %v", second, first)
 	}
-	// What is remembered is what would be counted.
+	// Cached and fresh counts are equal.
 	if fresh := newMeter(bytes.vocabularies, maxCounts, maxCalibrated).Measure(body, "gpt-4o"); !reflect.DeepEqual(fresh, second) {
 		t.Errorf("%v, without a memory %v", second, fresh)
 	}
@@ -67,7 +67,7 @@ func TestModelsDoNotShareCounts(t *testing.T) {
 }
 
 func TestCacheIsBounded(t *testing.T) {
-	var bytes byBytes
+	var bytes byteCounter
 	m := newMeter(bytes.vocabularies, 64, 4)
 	for i := range 2000 {
 		m.Text("m", strings.Repeat("y", 300+i))
@@ -75,7 +75,7 @@ func TestCacheIsBounded(t *testing.T) {
 	if n := m.cache.Len(); n > 64 || n < 32 {
 		t.Errorf("%d entries of at most 64", n)
 	}
-	// What was used last is still there, what was used first is not.
+	// The last used entry is still there, the first is not.
 	before := bytes.counted.Load()
 	m.Text("m", strings.Repeat("y", 300+1999))
 	if bytes.counted.Load() != before {
@@ -122,8 +122,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// BenchmarkSession counts a session of 700 KB: for the first time, and with one
-// step more than what is remembered.
+// BenchmarkSession counts a session of 700 KB, for the first time and with one new step.
 func BenchmarkSession(b *testing.B) {
 	r := record(b, "pi-large-session-seg0-full")
 	before, after := r.request(b, len(r.Messages)-2), r.request(b, len(r.Messages))

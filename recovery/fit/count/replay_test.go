@@ -13,7 +13,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// recording is a session with what its upstream reported.
+// recording is a session with its upstream's reports.
 type recording struct {
 	Tools    json.RawMessage   `json:"tools"`
 	Messages []json.RawMessage `json:"messages"`
@@ -35,7 +35,7 @@ func record(t testing.TB, name string) recording {
 	return r
 }
 
-// request is the request with the first n messages.
+// request returns the request with the first n messages.
 func (r recording) request(t testing.TB, n int) *transcript.Body {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{"model": "claude-sonnet-4-5", "messages": r.Messages[:n], "tools": r.Tools})
@@ -50,20 +50,20 @@ func parse(t testing.TB, raw string) *transcript.Body {
 	return recoverytest.Parse(t, raw, transcript.Chat)
 }
 
-// replayed is the relative errors of one session.
-type replayed struct {
+// replayErrors are the relative errors of a session's estimates.
+type replayErrors struct {
 	raw, first, anchored []float64
 	doubts               int
 }
 
-// replay sends a session request by request and compares the estimates before
-// each with what was reported.
-func replay(t testing.TB, m *Meter, r recording) (e replayed) {
+// replay observes a session request by request, and compares the estimate before each with
+// the report.
+func replay(t testing.TB, m *Meter, r recording) (e replayErrors) {
 	t.Helper()
 	var first, anchor Anchor
 	for i, u := range r.Usage {
 		if raceEnabled && i == 100 {
-			break // what is measured does not depend on the detector, but takes long under it
+			break // the race detector makes it slow
 		}
 		b := r.request(t, u.Index)
 		off := func(n int) float64 { return math.Abs(float64(n-u.Prompt)) / float64(u.Prompt) }
@@ -101,8 +101,8 @@ func quantile(list []float64, q float64) float64 {
 	return slices.Sorted(slices.Values(list))[int(q*float64(len(list)-1))]
 }
 
-// log reports errors in percent: the median, and what nine of ten are below.
-func (e replayed) log(t *testing.T, k curve) {
+// log logs errors in percent: the median and the 90th percentile.
+func (e replayErrors) log(t *testing.T, k factor) {
 	t.Helper()
 	show := func(list []float64) string {
 		return fmt.Sprintf("%.3f (%.3f) %%", 100*quantile(list, .5), 100*quantile(list, .9))
@@ -117,13 +117,13 @@ const (
 	sliceCount   = 5
 )
 
-// Estimates of a real session against what Claude's provider reported. The
-// model is not known before. The history has answers that were never sent again,
-// so that the first report alone does not tell the later ones.
+// Estimates of a real session match what Claude's provider reported, without calibration
+// before. The history has answers that the client did not send again, so that the first
+// report alone does not predict the later ones.
 func TestReplayOfASession(t *testing.T) {
 	m := meter()
 	e := replay(t, m, record(t, wholeSession))
-	e.log(t, m.calibration.curve("claude-sonnet-4-5"))
+	e.log(t, m.calibration.factor("claude-sonnet-4-5"))
 	if n := quantile(e.anchored, .5); n > 0.002 {
 		t.Errorf("the median error is %.3f %%", 100*n)
 	}
@@ -135,18 +135,18 @@ func TestReplayOfASession(t *testing.T) {
 	}
 }
 
-// The same for sessions whose history is what was sent, each with a model that
-// is not known before, and with one that another session made known.
+// The same holds for sessions whose history was sent as it is, with a new model and with
+// one that another session has calibrated.
 func TestReplayOfSlices(t *testing.T) {
 	for _, known := range []bool{false, true} {
-		var all replayed
+		var all replayErrors
 		for i := range sliceCount {
 			m := meter()
 			if known {
 				replay(t, m, record(t, fmt.Sprintf(slicePattern, (i+1)%sliceCount)))
 			}
 			e := replay(t, m, record(t, fmt.Sprintf(slicePattern, i)))
-			e.log(t, m.calibration.curve("claude-sonnet-4-5"))
+			e.log(t, m.calibration.factor("claude-sonnet-4-5"))
 			if n := quantile(e.anchored, .5); n > 0.002 {
 				t.Errorf("slice %d: the median error is %.3f %%", i, 100*n)
 			}

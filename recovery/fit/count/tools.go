@@ -9,14 +9,13 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// definitions are the parts of a request that describe what the model may
-// answer with.
+// definitions are the request's tools and answer schema.
 type definitions struct {
-	tools  []transcript.Tool // with function definitions of the older kind
-	schema []byte            // of the answer; nil if it has none
+	tools  []transcript.Tool // including the deprecated "functions"
+	schema []byte            // of the answer; nil without one
 }
 
-// fixedParts finds them.
+// fixedParts returns the definitions of a request.
 func fixedParts(b *transcript.Body) (d definitions) {
 	d.tools = b.Tools()
 	if form, _ := b.ContentForm(); form == transcript.FormSchema {
@@ -31,7 +30,7 @@ func fixedParts(b *transcript.Body) (d definitions) {
 	return d
 }
 
-// functions reads definitions of the older kind.
+// functions reads the deprecated "functions".
 func functions(raw []byte) (list []transcript.Tool) {
 	gjson.ParseBytes(raw).ForEach(func(_, f gjson.Result) bool {
 		list = append(list, transcript.Tool{Name: f.Get("name").String(), Description: f.Get("description").String(),
@@ -47,16 +46,16 @@ const (
 	toolsHead    = "namespace functions {\n\n"
 	toolsTail    = "} // namespace functions"
 	toolsTokens  = 9
-	systemTokens = -4 // tools go into the system message that is there
+	systemTokens = -4 // with a system message, the tools share its framing
 	schemaFrame  = 16
 )
 
-// toolFrame is what comes around the definitions of tools.
-func (s *scale) toolFrame(b *transcript.Body) int {
+// toolFrame returns the tokens around the tool definitions.
+func (s *modelCounter) toolFrame(b *transcript.Body) int {
 	n := toolsTokens + s.Count(toolsHead) + s.Count(toolsTail)
 	for _, m := range b.Messages() {
 		if m.Role == transcript.RoleSystem || m.Role == transcript.RoleDeveloper {
-			// They follow its text, which gets a line break.
+			// They follow its text after a line break.
 			text := m.Text()
 			text = text[max(0, len(text)-32):]
 			return n + systemTokens + s.Count(text+"\n") - s.Count(text)
@@ -65,10 +64,10 @@ func (s *scale) toolFrame(b *transcript.Body) int {
 	return n
 }
 
-// tool counts one definition. OpenAI's models see it as a TypeScript type,
-// which is known from what they repeat of it; for all others the JSON is
-// counted, as the templates of open models have it.
-func (s *scale) tool(t transcript.Tool) int {
+// tool counts one definition. OpenAI's models see it as a TypeScript type, as is known from
+// models that quote it. For all others the JSON is counted, as open models' chat templates
+// render it.
+func (s *modelCounter) tool(t transcript.Tool) int {
 	if !s.Exact || t.Name == "" {
 		return s.Count(string(t.Raw))
 	}
@@ -87,7 +86,7 @@ func (s *scale) tool(t transcript.Tool) int {
 	return s.Count(b.String())
 }
 
-// schemaDepth bounds the nesting of a schema that is written out.
+// schemaDepth limits the nesting of a schema that is rendered.
 const schemaDepth = 24
 
 func writeComment(b *strings.Builder, indent int, text string) {
@@ -142,7 +141,7 @@ func writeType(b *strings.Builder, p gjson.Result, depth int) {
 		return
 	}
 	if kinds := p.Get("type"); kinds.IsArray() {
-		// Each kind once: what lies below must not be written again and again.
+		// Each kind once, so that nested schemas do not grow exponentially.
 		seen := map[string]bool{}
 		writeUnion(b, kinds, func(v gjson.Result) {
 			if kind := v.String(); !seen[kind] {

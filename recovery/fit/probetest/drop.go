@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 )
 
-// DropOldest is the simple compression to compare with: it leaves out the
-// oldest messages, calls together with their results, until the body has at
-// most budget bytes. System and developer messages and the last step stay, also
-// when they alone are larger. The other fields are kept; a body that cannot be
-// read, or is small enough, is returned as it is.
+// DropOldest is a simple compression to compare with. It removes the oldest messages, calls
+// together with their results, until the body has at most budget bytes. System and developer
+// messages, the last step and all other fields stay, even if they exceed the budget. A body
+// that is small enough, or that cannot be parsed, is returned unchanged.
 func DropOldest(session []byte, budget int) []byte {
 	var body map[string]json.RawMessage
 	var list []json.RawMessage

@@ -14,19 +14,19 @@ import (
 // The kinds of probes.
 const (
 	Path       = "path"       // a file that was read, edited or written
-	LastError  = "last_error" // of a command that failed and did not succeed since
+	LastError  = "last_error" // the last error of a command that has not succeeded since
 	Constraint = "constraint" // a sentence of the user that restricts the work
-	Step       = "step"       // what is being done at the end
+	Step       = "step"       // what the agent does at the end
 )
 
 // Probe is one fact that a rewritten session must still contain.
 type Probe struct {
-	Kind  string
-	Text  string // to be found in the text of the rewritten request; at most 80 bytes but for paths
-	Where int    // index of the message that it came from
+	Kind    string
+	Text    string // must occur in the rewritten request; at most 80 bytes, except for paths
+	Message int    // index of the message that it came from
 }
 
-// At most so many probes of a kind are drawn.
+// The limits on probes of each kind, and on their length.
 const (
 	maxPaths       = 10
 	maxErrors      = 3
@@ -35,53 +35,53 @@ const (
 	maxNeedle      = 80 // bytes
 )
 
-// Probes draws the facts of a session to ask for: a JSON object with a list of
-// chat messages. The same seed and session give the same probes, in the order
-// of the kinds and then of the session. Input that cannot be read has none.
+// Probes draws facts of a session, a JSON object with a list of chat messages. The same seed
+// and session give the same probes, ordered by kind and then as in the session. Input that
+// cannot be parsed has none.
 func Probes(seed uint64, session []byte) []Probe {
-	list, calls, observed := read(session)
+	list, calls, observed := parseSession(session)
 	r := rand.New(rand.NewPCG(seed, uint64(len(session))))
 	changed, looked := paths(calls)
 	out := draw(r, maxPaths/2, changed)
 	out = append(out, draw(r, maxPaths-len(out), looked)...)
-	sortByPlace(out)
+	sortByMessage(out)
 
-	errors := unfixed(calls)
-	if n := len(errors) - 1; n >= 0 { // the last one always
+	errors := unresolvedErrors(calls)
+	if n := len(errors) - 1; n >= 0 { // always include the last one
 		errors = append(draw(r, maxErrors-1, errors[:n]), errors[n])
 	}
 	out = append(append(out, errors...), draw(r, maxConstraints, constraints(list, observed))...)
 	return append(out, steps(list, calls)...)
 }
 
-// draw picks up to n at random and keeps their order.
+// draw picks up to n probes at random and sorts them.
 func draw(r *rand.Rand, n int, from []Probe) []Probe {
 	out := slices.Clone(from)
 	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	out = out[:min(n, len(out))]
-	sortByPlace(out)
+	sortByMessage(out)
 	return out
 }
 
-func sortByPlace(list []Probe) {
+func sortByMessage(list []Probe) {
 	slices.SortFunc(list, func(a, b Probe) int {
-		if a.Where != b.Where {
-			return a.Where - b.Where
+		if a.Message != b.Message {
+			return a.Message - b.Message
 		}
 		return strings.Compare(a.Text, b.Text)
 	})
 }
 
 var (
-	pathKeys = []string{"path", "file_path", "filename", "file", "target_file", "absolute_path"}
-	changing = regexp.MustCompile(`(?i)edit|write|create|replace|patch|insert|delete`)
-	// In a command only what follows a program that opens files counts, and only with an extension.
-	opened = regexp.MustCompile(`(?:^|[;&|\n]\s*)(cat|sed|head|tail|less|open|create|touch|rm)\s([^;&|<>\n]*)`)
-	asFile = regexp.MustCompile(`^[\w./@~+-]*[\w-]\.[A-Za-z]\w{0,5}$`)
+	pathKeys     = []string{"path", "file_path", "filename", "file", "target_file", "absolute_path"}
+	changingTool = regexp.MustCompile(`(?i)edit|write|create|replace|patch|insert|delete`)
+	// In a command, a file is an argument with an extension of a program that opens files.
+	fileCommand = regexp.MustCompile(`(?:^|[;&|\n]\s*)(cat|sed|head|tail|less|open|create|touch|rm)\s([^;&|<>\n]*)`)
+	fileName    = regexp.MustCompile(`^[\w./@~+-]*[\w-]\.[A-Za-z]\w{0,5}$`)
 )
 
-// paths lists the files of the calls that succeeded, each once where it was
-// last touched: those that were changed, and those that were only looked at.
+// paths lists the files of successful calls, each once at its last call: those that were
+// changed, and those that were only read.
 func paths(calls []call) (changed, looked []Probe) {
 	last, how := map[string]int{}, map[string]bool{}
 	for _, c := range calls {
@@ -94,13 +94,13 @@ func paths(calls []call) (changed, looked []Probe) {
 			}
 		}
 		for _, key := range pathKeys {
-			if p, ok := c.args[key].(string); ok && asFile.MatchString(p) {
-				note(p, changing.MatchString(c.tool))
+			if p, ok := c.args[key].(string); ok && fileName.MatchString(p) {
+				note(p, changingTool.MatchString(c.tool))
 			}
 		}
-		for _, m := range opened.FindAllStringSubmatch(c.command, -1) {
+		for _, m := range fileCommand.FindAllStringSubmatch(c.command, -1) {
 			for _, w := range strings.Fields(m[2]) {
-				if asFile.MatchString(w) && !strings.HasPrefix(w, "-") {
+				if fileName.MatchString(w) && !strings.HasPrefix(w, "-") {
 					note(w, m[1] == "create" || m[1] == "touch")
 				}
 			}
@@ -113,14 +113,14 @@ func paths(calls []call) (changed, looked []Probe) {
 			looked = append(looked, Probe{Path, p, at})
 		}
 	}
-	sortByPlace(changed)
-	sortByPlace(looked)
+	sortByMessage(changed)
+	sortByMessage(looked)
 	return changed, looked
 }
 
-// Touched are the files of a session's calls that succeeded.
+// Touched returns the files of a session's successful calls.
 func Touched(session []byte) (list []string) {
-	_, calls, _ := read(session)
+	_, calls, _ := parseSession(session)
 	changed, looked := paths(calls)
 	for _, p := range append(changed, looked...) {
 		list = append(list, p.Text)
@@ -130,26 +130,26 @@ func Touched(session []byte) (list []string) {
 
 var errorWords = regexp.MustCompile(`(?i)error|exception|fail|not found|no such|cannot|could not|denied|refused|timed out|panic|undefined|unknown|invalid`)
 
-// unfixed lists the last failure of each thing that did not succeed later.
-func unfixed(calls []call) (out []Probe) {
+// unresolvedErrors lists the last failure of each attempt that did not succeed later.
+func unresolvedErrors(calls []call) (out []Probe) {
 	state := map[string]Probe{}
 	for _, c := range calls {
 		if c.resultAt < 0 {
 			continue
 		}
-		delete(state, c.same())
+		delete(state, c.attempt())
 		if !c.failed() {
 			continue
 		}
 		if text := needle(errorLine(c.result)); text != "" {
-			state[c.same()] = Probe{LastError, text, c.resultAt}
+			state[c.attempt()] = Probe{LastError, text, c.resultAt}
 		}
 	}
 	for _, p := range state {
 		out = append(out, p)
 	}
-	sortByPlace(out)
-	slices.Reverse(out) // of equal texts the last one counts
+	sortByMessage(out)
+	slices.Reverse(out) // of equal texts, keep the last
 	seen := map[string]bool{}
 	out = slices.DeleteFunc(out, func(p Probe) bool {
 		twice := seen[p.Text]
@@ -160,10 +160,9 @@ func unfixed(calls []call) (out []Probe) {
 	return out
 }
 
-// errorLine is the line that says most: of those that name an error the last
-// one for a traceback, else the first.
+// errorLine returns the first line that names an error, or the last one of a traceback.
 func errorLine(text string) (line string) {
-	for l := range strings.Lines(observation(text)) {
+	for l := range strings.Lines(withoutPrompt(text)) {
 		if found := errorWords.MatchString(l) && !exitCode.MatchString(l); found && needle(l) != "" {
 			line = l
 			if !strings.Contains(text, "Traceback (most") {
@@ -174,7 +173,7 @@ func errorLine(text string) (line string) {
 	return line
 }
 
-// needle cuts a line to what can be looked for; empty if it says too little.
+// needle cuts a line to a text to search for; "" if it has too few letters.
 func needle(line string) string {
 	line, _, _ = strings.Cut(strings.TrimSpace(line), "\n")
 	if len(line) > maxNeedle {
@@ -198,14 +197,14 @@ func needle(line string) string {
 
 var (
 	sentenceEnd = regexp.MustCompile(`[.!?](?:\s+|$)|\n+`)
-	restricts   = regexp.MustCompile(`(?i)\b(?:must|never|always|avoid|make sure|instead of|can only|only use|use only|only (?:change|edit|touch|modify))\b` +
+	restriction = regexp.MustCompile(`(?i)\b(?:must|never|always|avoid|make sure|instead of|can only|only use|use only|only (?:change|edit|touch|modify))\b` +
 		`|(?:^|[,;:(]\s*|\b(?:please|and|but|just|so)\s+)(?:please\s+)?(?:don['’]?t|do not|keep)\b|^(?:please )?use\b`)
-	narrates = regexp.MustCompile(`(?i)\b(?:i|we|they|it|that)\s+(?:really\s+)?(?:only|never|always|must)\b|^\d+:`)
-	prose    = regexp.MustCompile(`^[\p{L}\d\s,.;:'’"()/_\x60*#+-]+$`)
+	narration = regexp.MustCompile(`(?i)\b(?:i|we|they|it|that)\s+(?:really\s+)?(?:only|never|always|must)\b|^\d+:`)
+	prose     = regexp.MustCompile(`^[\p{L}\d\s,.;:'’"()/_\x60*#+-]+$`)
 )
 
-// constraints lists sentences of the user that restrict the work. Questions,
-// reports and pasted output are not.
+// constraints lists the user's sentences that restrict the work, without questions, reports
+// and pasted output.
 func constraints(list []message, observed map[int]bool) (out []Probe) {
 	seen := map[string]bool{}
 	for i, m := range list {
@@ -219,7 +218,7 @@ func constraints(list []message, observed map[int]bool) (out []Probe) {
 			if words := len(strings.Fields(s)); words < 4 || words > 45 || strings.HasPrefix(mark, "?") || !prose.MatchString(s) {
 				continue
 			}
-			if n := needle(s); n != "" && !seen[n] && restricts.MatchString(s) && !narrates.MatchString(s) {
+			if n := needle(s); n != "" && !seen[n] && restriction.MatchString(s) && !narration.MatchString(s) {
 				seen[n] = true
 				out = append(out, Probe{Constraint, n, i})
 			}
@@ -228,7 +227,7 @@ func constraints(list []message, observed map[int]bool) (out []Probe) {
 	return out
 }
 
-// steps lists what the agent says and does at the end.
+// steps lists the agent's last text and last calls.
 func steps(list []message, calls []call) (out []Probe) {
 	add := func(text string, at int) {
 		text = needle(text)
@@ -259,42 +258,41 @@ func steps(list []message, calls []call) (out []Probe) {
 	return out
 }
 
-// Text is all the text of a request body, decoded: keys are left out, strings
-// that hold JSON themselves (arguments of calls) are there in both forms. Input
-// that is no JSON object is returned as it is.
+// Text returns all strings of a request body, decoded, without keys. Strings that hold JSON
+// themselves (arguments of calls) are included in both forms. Input that is not a JSON
+// object is returned unchanged.
 func Text(body []byte) string {
 	var v map[string]any
 	if json.Unmarshal(body, &v) != nil {
 		return string(body)
 	}
 	var b strings.Builder
-	collect(&b, v, 0)
+	collectText(&b, v, 0)
 	return b.String()
 }
 
-func collect(b *strings.Builder, v any, nested int) {
+func collectText(b *strings.Builder, v any, nested int) {
 	switch v := v.(type) {
 	case string:
 		b.WriteString(v)
 		b.WriteByte('\n')
 		var inner any
 		if s := strings.TrimSpace(v); nested < 4 && s != "" && (s[0] == '{' || s[0] == '[') && json.Unmarshal([]byte(s), &inner) == nil {
-			collect(b, inner, nested+1)
+			collectText(b, inner, nested+1)
 		}
 	case []any:
 		for _, e := range v {
-			collect(b, e, nested)
+			collectText(b, e, nested)
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			collect(b, v[k], nested)
+			collectText(b, v[k], nested)
 		}
 	}
 }
 
-// Present reports whether a fact is in the text of a request, which is what
-// Text returns or a request body. A path counts under a longer folder, but not
-// as part of another name.
+// Present reports whether a fact occurs in a request, given as a body or as the result of
+// Text. A path may have further parent folders, but must not be part of another name.
 func Present(p Probe, requestText string) bool {
 	if strings.HasPrefix(requestText, "{") {
 		requestText = Text([]byte(requestText))
@@ -305,7 +303,7 @@ func Present(p Probe, requestText string) bool {
 			return false
 		}
 		start, end := from+at, from+at+len(p.Text)
-		if p.Kind != Path || !inName(requestText[:start], requestText[end:]) {
+		if p.Kind != Path || !insideName(requestText[:start], requestText[end:]) {
 			return true
 		}
 		from = start + 1
@@ -318,6 +316,6 @@ var (
 	nameAfter  = regexp.MustCompile(`^[\w-]|^\.\w|^/`)
 )
 
-func inName(before, after string) bool {
+func insideName(before, after string) bool {
 	return nameBefore.MatchString(before[max(0, len(before)-2):]) || nameAfter.MatchString(after[:min(2, len(after))])
 }

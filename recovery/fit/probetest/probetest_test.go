@@ -3,36 +3,32 @@ package probetest
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 )
 
-// sessions are synthetic ones, and the real ones where they are at hand.
+// sessions returns synthetic sessions and recorded ones.
 func sessions(t *testing.T) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{"synthetic 20k": Synthetic(1, 20_000), "synthetic 150k": Synthetic(2, 150_000), "synthetic 600k": Synthetic(3, 600_000)}
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "shared", "trajectories", "*.json"))
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob(filepath.Join("..", "testdata", "[su]*", "*.json.gz"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no recorded sessions", err)
 	}
 	for _, f := range files {
-		body, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[filepath.Base(f)] = body
+		out[filepath.Base(f)] = recoverytest.Gunzip(t, f)
 	}
 	return out
 }
 
-// A probe is found in the session that it came from, in the message that it
-// names, and it is short enough to look for.
+// A probe occurs in its session, in the message that it names, and is short.
 func TestProbesAreInTheirSession(t *testing.T) {
 	for name, body := range sessions(t) {
-		list, _, _ := read(body)
+		list, _, _ := parseSession(body)
 		text := Text(body)
 		var raw struct{ Messages []json.RawMessage }
 		if err := json.Unmarshal(body, &raw); err != nil {
@@ -49,8 +45,8 @@ func TestProbesAreInTheirSession(t *testing.T) {
 				if !Present(p, text) || p.Text == "" || p.Kind != Path && len(p.Text) > maxNeedle {
 					t.Errorf("%s: %+v is not a probe of its session", name, p)
 				}
-				if p.Where >= len(list) || !Present(p, string(raw.Messages[p.Where])) {
-					t.Errorf("%s: %+v is not in message %d", name, p, p.Where)
+				if p.Message >= len(list) || !Present(p, string(raw.Messages[p.Message])) {
+					t.Errorf("%s: %+v is not in message %d", name, p, p.Message)
 				}
 				if slices.Contains(probes[:i], p) {
 					t.Errorf("%s: %+v twice", name, p)
@@ -73,18 +69,18 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// What was planted is what the probes ask for: no mended error, no invented
-// path or constraint; and over some seeds everything is asked for.
+// Probes are planted facts only: no resolved error, no invented path or constraint. Over
+// several seeds they cover all planted constraints and errors.
 func TestProbesAgreeWithWhatWasPlanted(t *testing.T) {
 	for seed := range uint64(4) {
-		body, f := synthesize(seed, 250_000)
+		body, f := generate(seed, 250_000)
 		asked := map[string]bool{}
 		for draw := range uint64(12) {
 			for _, p := range Probes(draw, body) {
 				asked[p.Text] = true
 				switch p.Kind {
 				case LastError:
-					if !slices.ContainsFunc(f.unfixed, func(s string) bool { return strings.HasPrefix(s, p.Text) }) {
+					if !slices.ContainsFunc(f.unresolved, func(s string) bool { return strings.HasPrefix(s, p.Text) }) {
 						t.Errorf("seed %d: %q was mended or never happened", seed, p.Text)
 					}
 				case Constraint:
@@ -98,7 +94,7 @@ func TestProbesAgreeWithWhatWasPlanted(t *testing.T) {
 				}
 			}
 		}
-		for _, s := range slices.Concat(f.constraints, f.unfixed) {
+		for _, s := range slices.Concat(f.constraints, f.unresolved) {
 			if !asked[needle(s)] {
 				t.Errorf("seed %d: %q was never asked for", seed, s)
 			}
@@ -106,12 +102,12 @@ func TestProbesAgreeWithWhatWasPlanted(t *testing.T) {
 	}
 }
 
-// A synthetic session is a request as an agent sends it, of the size that was
-// asked for, with something to do for every way of compressing it.
+// A synthetic session is a valid agent request of the requested size, with work for every
+// kind of compression.
 func TestSynthetic(t *testing.T) {
 	for _, size := range []int{-1, 30_000, 120_000, 600_000} {
 		for seed := range uint64(3) {
-			body, f := synthesize(seed, size)
+			body, f := generate(seed, size)
 			if low, high := size*85/100, max(45_000, size*115/100); len(body) < low || len(body) > high {
 				t.Errorf("%d bytes for %d", len(body), size)
 			}
@@ -122,9 +118,9 @@ func TestSynthetic(t *testing.T) {
 			if err := json.Unmarshal(body, &b); err != nil || b.Model == "" || len(b.Tools) != 5 {
 				t.Fatalf("%+v, %v", b, err)
 			}
-			list, calls, _ := read(body)
-			if pairs(list) != "" || list[len(list)-1].Role != "tool" || list[0].Role != "system" || list[1].Role != "user" {
-				t.Errorf("%d bytes: %s", size, pairs(list))
+			list, calls, _ := parseSession(body)
+			if unpaired(list) != "" || list[len(list)-1].Role != "tool" || list[0].Role != "system" || list[1].Role != "user" {
+				t.Errorf("%d bytes: %s", size, unpaired(list))
 			}
 			long, parallel, turn := 0, 0, 0
 			for i, c := range calls {
@@ -143,16 +139,16 @@ func TestSynthetic(t *testing.T) {
 					turn++
 				}
 			}
-			if size >= 600_000 && (long < 20 || parallel < 3 || turn < 2 || f.rereads < 5 || f.overtaken < 5 || len(f.fixed) < 2 || len(f.unfixed) < 2 || len(f.constraints) < 2) {
+			if size >= 600_000 && (long < 20 || parallel < 3 || turn < 2 || f.rereads < 5 || f.staleReads < 5 || len(f.resolved) < 2 || len(f.unresolved) < 2 || len(f.constraints) < 2) {
 				t.Errorf("seed %d, %d bytes: %d long results, %d parallel calls, %d user turns, %d re-reads, %d overtaken reads, %d mended errors",
-					seed, size, long, parallel, turn, f.rereads, f.overtaken, len(f.fixed))
+					seed, size, long, parallel, turn, f.rereads, f.staleReads, len(f.resolved))
 			}
 		}
 	}
 }
 
-// pairs says which call or result is alone.
-func pairs(list []message) string {
+// unpaired describes a call without a result, or the reverse; "" if there is none.
+func unpaired(list []message) string {
 	open := map[string]bool{}
 	for _, m := range list {
 		if m.Role == "tool" && !open[m.ID] {
@@ -169,18 +165,18 @@ func pairs(list []message) string {
 	return ""
 }
 
-// Dropping loses old facts, keeps the end, the system message and all pairs.
+// DropOldest loses old facts, and keeps the end, the system message and all pairs.
 func TestDropOldest(t *testing.T) {
 	for name, body := range sessions(t) {
-		before, _, _ := read(body)
+		before, _, _ := parseSession(body)
 		for _, share := range []int{100, 60, 25, 1} {
 			out := DropOldest(body, len(body)*share/100)
-			after, _, _ := read(out)
+			after, _, _ := parseSession(out)
 			if share == 100 && !bytes.Equal(out, body) {
 				t.Errorf("%s: it was small enough", name)
 			}
-			if len(after) == 0 || after[0].Role != before[0].Role || pairs(after) != "" || !bytes.Equal(after[len(after)-1].Content, before[len(before)-1].Content) {
-				t.Fatalf("%s at %d %%: %d messages, %s", name, share, len(after), pairs(after))
+			if len(after) == 0 || after[0].Role != before[0].Role || unpaired(after) != "" || !bytes.Equal(after[len(after)-1].Content, before[len(before)-1].Content) {
+				t.Fatalf("%s at %d %%: %d messages, %s", name, share, len(after), unpaired(after))
 			}
 			if share == 60 && len(body) > 100_000 && (len(out) > len(body)*share/100 || len(out) < len(body)*30/100) {
 				t.Errorf("%s: %d of %d bytes for 60 %%", name, len(out), len(body))
@@ -216,7 +212,7 @@ func TestPresent(t *testing.T) {
 		{Path, "a.go", "b.a.go", false},
 		{Step, `say "no"`, `{"messages":[{"content":"say \"no\""}]}`, true},
 		{Step, `say "no"`, `{"messages":[{"tool_calls":[{"function":{"arguments":"{\"x\":\"say \\\"no\\\"\"}"}}]}]}`, true},
-		{LastError, "messages", `{"messages":[]}`, false}, // keys are no text
+		{LastError, "messages", `{"messages":[]}`, false}, // keys are not text
 		{LastError, "", "anything", false},
 	} {
 		if got := Present(Probe{Kind: c.kind, Text: c.needle}, c.text); got != c.want {
@@ -225,9 +221,9 @@ func TestPresent(t *testing.T) {
 	}
 }
 
-// What is a fact and what is not, on sessions small enough to read.
+// What counts as a fact, on sessions small enough to read.
 func TestRules(t *testing.T) {
-	text := func(list ...string) string { // a text protocol, beginning with the user
+	text := func(list ...string) string { // a text protocol that begins with the user
 		var b strings.Builder
 		for i, s := range list {
 			content, _ := json.Marshal(strings.ReplaceAll(s, "#", "```"))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// message is one of a session, as far as probes need it.
+// message is a message of a session, as far as probes need it.
 type message struct {
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"`
@@ -36,22 +36,22 @@ func (m message) text() string {
 	return s
 }
 
-// call is something that the agent did, with what came back.
+// call is a call of the agent with its result.
 type call struct {
 	at, resultAt int // indices of messages; resultAt is -1 without a result
 	tool         string
 	args         map[string]any
-	command      string // of a shell, empty for other tools
+	command      string // the shell command, "" for other tools
 	result       string
 }
 
-// blocks are the commands of text protocols.
-var blocks = regexp.MustCompile("(?s)(?:```(?:bash|sh)?|<command>)\n(.*?)\n(?:```|</command>)")
+// commandBlocks matches the commands of text protocols.
+var commandBlocks = regexp.MustCompile("(?s)(?:```(?:bash|sh)?|<command>)\n(.*?)\n(?:```|</command>)")
 
-// read returns a session's messages and calls; none if it cannot be read.
-// A session without tool calls whose assistant writes commands is a text
-// protocol: there the user's messages after a command are observations.
-func read(session []byte) (list []message, calls []call, observed map[int]bool) {
+// parseSession returns a session's messages and calls; none if it cannot be parsed. A session
+// without tool calls whose assistant writes commands is a text protocol: a user message
+// after a command is its result, and is marked in observed.
+func parseSession(session []byte) (list []message, calls []call, observed map[int]bool) {
 	var body struct {
 		Messages []message `json:"messages"`
 	}
@@ -74,7 +74,7 @@ func read(session []byte) (list []message, calls []call, observed map[int]bool) 
 		}
 	}
 	for i := 0; i < len(list) && !native; i++ {
-		found := blocks.FindAllStringSubmatch(list[i].text(), -1)
+		found := commandBlocks.FindAllStringSubmatch(list[i].text(), -1)
 		if list[i].Role != "assistant" || found == nil {
 			continue
 		}
@@ -103,8 +103,8 @@ func commandOf(args map[string]any) string {
 	return ""
 }
 
-// observation is a result without the prompt that a text protocol ends it with.
-func observation(text string) string {
+// withoutPrompt returns a result without the prompt that a text protocol appends.
+func withoutPrompt(text string) string {
 	text = strings.ReplaceAll(text, "\r", "")
 	from := max(0, len(text)-400)
 	if at := prompt.FindStringIndex(text[from:]); at != nil {
@@ -120,10 +120,10 @@ var (
 	prompt    = regexp.MustCompile(`(?s)\n?\((?:Open file|Current directory): .*$`)
 )
 
-// failed reports whether a call certainly failed. Words count at the beginning
-// or, for a shell, in the last lines; an exit code decides alone.
+// failed reports whether a call certainly failed. An exit code decides alone; words of
+// errors count at the beginning and, for a shell, in the last lines.
 func (c call) failed() bool {
-	text := observation(c.result)
+	text := withoutPrompt(c.result)
 	ends := text
 	if len(text) > 400 {
 		ends = text[:100] + "\n" + text[len(text)-300:]
@@ -140,16 +140,16 @@ func (c call) failed() bool {
 }
 
 var (
-	lead = regexp.MustCompile(`^(?:\s*(?:cd\s+\S+\s*(?:&&|;)|sudo\s|\w+=\S*\s))+`)
-	tail = regexp.MustCompile(`\s*(?:\d?>|[|;\n]|&&).*`)
+	commandPrefix = regexp.MustCompile(`^(?:\s*(?:cd\s+\S+\s*(?:&&|;)|sudo\s|\w+=\S*\s))+`)
+	commandSuffix = regexp.MustCompile(`\s*(?:\d?>|[|;\n]|&&).*`)
 )
 
-// same is what two tries at one thing share: of a command the first words
-// but options and numbers, of an edit the file, of another tool its arguments.
-func (c call) same() string {
+// attempt returns a key that is equal for repeated attempts at the same thing: of a command
+// the first words except options and numbers, of an edit the file, else the arguments.
+func (c call) attempt() string {
 	if c.command != "" {
 		var words []string
-		for _, w := range strings.Fields(tail.ReplaceAllString(lead.ReplaceAllString(c.command, ""), "")) {
+		for _, w := range strings.Fields(commandSuffix.ReplaceAllString(commandPrefix.ReplaceAllString(c.command, ""), "")) {
 			if !strings.HasPrefix(w, "-") && strings.Trim(w, "0123456789") != "" && len(words) < 3 {
 				words = append(words, w)
 			}
@@ -161,6 +161,6 @@ func (c call) same() string {
 			return c.tool + " " + p
 		}
 	}
-	canonical, _ := json.Marshal(c.args) // it was decoded from JSON
+	canonical, _ := json.Marshal(c.args) // cannot fail: the arguments were decoded from JSON
 	return c.tool + string(canonical)
 }

@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// facts are what a synthetic session was made to contain.
+// facts are the known contents of a synthetic session.
 type facts struct {
-	constraints, unfixed, fixed []string
-	paths                       map[string]bool
-	rereads, overtaken          int // reads of what was read before; reads that an edit made old
+	constraints, unresolved, resolved []string
+	paths                             map[string]bool
+	rereads, staleReads               int // repeated reads; reads that an edit outdated
 }
 
-// Synthetic makes a chat request of about so many bytes: a coding agent with the
-// tools read, edit, write, bash and grep, which reads files again and again,
-// edits them, runs long tests, mends some errors and leaves others. The user
-// restricts the work at the beginning and now and then later. It ends with a
-// result, as a request does. The smallest is about 20 KB; four bytes are about
-// one token.
+// Synthetic generates a chat request of about approxBytes, at least about 20 KB: a coding
+// agent with the tools read, edit, write, bash and grep, which reads files repeatedly, edits
+// them, runs long tests, and fixes some errors but not others. The user restricts the work
+// at the beginning and sometimes later. The request ends with a result. Four bytes are
+// about one token.
 func Synthetic(seed uint64, approxBytes int) []byte {
-	body, _ := synthesize(seed, approxBytes)
+	body, _ := generate(seed, approxBytes)
 	return body
 }
 
@@ -51,20 +50,20 @@ type (
 	}
 )
 
-// author writes a synthetic session.
-type author struct {
+// generator generates a synthetic session.
+type generator struct {
 	*rand.Rand
-	list []synMessage
-	size int
-	// percent is the size of files and outputs, compared with a long session.
-	percent int
-	names   []string            // of the files, in the order of their making
-	files   map[string][]string // lines
-	known   map[string]bool     // files whose present content the agent has read
-	facts   facts
+	messages []synMessage
+	size     int
+	// sizePercent is the size of files and outputs, relative to a long session.
+	sizePercent  int
+	names        []string            // of the files, in the order of creation
+	files        map[string][]string // lines
+	currentReads map[string]bool     // files whose current content the agent has read
+	facts        facts
 }
 
-// A tool and the arguments that all have to be there, all of them text.
+// synTools returns the tools. Their arguments are required strings.
 func synTools() json.RawMessage {
 	var out []string
 	for _, t := range [][]string{{"read", "Read a file.", "path"}, {"edit", "Replace exact text in a file.", "path", "old_text", "new_text"},
@@ -88,18 +87,18 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-func synthesize(seed uint64, approxBytes int) ([]byte, facts) {
-	a := &author{Rand: rand.New(rand.NewPCG(seed, 0x5e55)), files: map[string][]string{}, known: map[string]bool{}}
-	a.facts.paths, a.percent = map[string]bool{}, max(10, min(100, approxBytes/2000))
+func generate(seed uint64, approxBytes int) ([]byte, facts) {
+	a := &generator{Rand: rand.New(rand.NewPCG(seed, 0x5e55)), files: map[string][]string{}, currentReads: map[string]bool{}}
+	a.facts.paths, a.sizePercent = map[string]bool{}, max(10, min(100, approxBytes/2000))
 	for range 6 {
 		a.newFile(30 + a.IntN(120))
 	}
-	a.append(synMessage{Role: "system", Content: ptr("You are a coding assistant working in a terminal. Use the tools read, edit, write, bash and grep. " +
+	a.add(synMessage{Role: "system", Content: pointer("You are a coding assistant working in a terminal. Use the tools read, edit, write, bash and grep. " +
 		"Answer briefly. Paths are relative to /workspace/shop unless they begin with a slash.")})
-	a.append(synMessage{Role: "user", Content: ptr("The nightly job of the shop drops orders. Find out why and fix it.\n" + a.constraint() + "\n" + a.constraint() +
+	a.add(synMessage{Role: "user", Content: pointer("The nightly job of the shop drops orders. Find out why and fix it.\n" + a.constraint() + "\n" + a.constraint() +
 		"\nStart with " + a.names[0] + ".")})
 	a.read(a.names[0])
-	end := approxBytes - 240*a.percent // room for the last steps
+	end := approxBytes - 240*a.sizePercent // leave space for the last steps
 	for step := 0; a.size < end || step < 4; step++ {
 		switch n := a.IntN(100); {
 		case n < 30:
@@ -111,9 +110,9 @@ func synthesize(seed uint64, approxBytes int) ([]byte, facts) {
 		case n < 64:
 			a.grep()
 		case n < 78:
-			a.brokenThenFixed()
+			a.failThenFix()
 		case n < 84:
-			a.leaveBroken()
+			a.failAndLeave()
 		case n < 92:
 			a.longOutput()
 		case n < 97 && step > 4:
@@ -122,32 +121,32 @@ func synthesize(seed uint64, approxBytes int) ([]byte, facts) {
 			a.newFile(40 + a.IntN(260))
 		}
 	}
-	a.leaveBroken()
+	a.failAndLeave()
 	f := a.file()
 	a.read(f)
 	a.edit(f, "The remaining failure comes from the rounding in "+f+"; I am replacing it with integer cents now.")
-	return encode(synBody{"gpt-4o", true, synTools(), a.list}), a.facts
+	return encode(synBody{"gpt-4o", true, synTools(), a.messages}), a.facts
 }
 
-func ptr(s string) *string { return &s }
+func pointer(s string) *string { return &s }
 
-func (a *author) append(m synMessage) {
-	a.list = append(a.list, m)
+func (a *generator) add(m synMessage) {
+	a.messages = append(a.messages, m)
 	a.size += len(encode(m)) + 1
 }
 
-// synStep is a call with its result; args are names and values in turn.
+// synStep is a call with its result; args are alternating names and values.
 type synStep struct {
 	tool   string
 	args   []string
 	result string
 }
 
-// do appends an answer with these calls in parallel, and their results.
-func (a *author) do(text string, steps ...synStep) {
+// step appends an answer with these parallel calls, and their results.
+func (a *generator) step(text string, steps ...synStep) {
 	m := synMessage{Role: "assistant"}
 	if text != "" {
-		m.Content = ptr(text)
+		m.Content = pointer(text)
 	}
 	if a.IntN(4) == 0 {
 		m.Reasoning = a.thoughts(1 + a.IntN(5))
@@ -160,8 +159,8 @@ func (a *author) do(text string, steps ...synStep) {
 		id := fmt.Sprintf("call_%016x", a.Uint64())
 		m.ToolCalls = append(m.ToolCalls, synCall{id, "function", synFunction{s.tool, "{" + args.String() + "}"}})
 	}
-	a.append(m)
+	a.add(m)
 	for i, s := range steps {
-		a.append(synMessage{Role: "tool", Content: ptr(s.result), ID: m.ToolCalls[i].ID})
+		a.add(synMessage{Role: "tool", Content: pointer(s.result), ID: m.ToolCalls[i].ID})
 	}
 }
