@@ -29,10 +29,10 @@ var (
 	workDir  = flag.String("workfolder", "../../recovery/inspect/testdata/trajectories", "folder with recorded sessions")
 )
 
-// stages are what an agent's history goes through before a model is called.
+// stages are the stages that an agent's request passes before a model is called.
 type stages struct {
-	list []recovery.Stage
-	told *recoverytest.Observer
+	list     []recovery.Stage
+	observer *recoverytest.Observer
 }
 
 func newStages(t *testing.T) *stages {
@@ -41,31 +41,31 @@ func newStages(t *testing.T) *stages {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stages{told: &recoverytest.Observer{}}
+	s := &stages{observer: &recoverytest.Observer{}}
 	cfg := annotate.Defaults()
 	cfg.Holdout = 0
-	notes, err := annotate.New(cfg, chains, s.told)
+	notes, err := annotate.New(cfg, chains, s.observer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	st := memory.New(memory.Defaults())
 	t.Cleanup(func() { _ = st.Close() })
-	seen := inspect.NewStage(inspect.Defaults(), sessionRules, s.told)
+	seen := inspect.NewStage(inspect.Defaults(), sessionRules, s.observer)
 	seen.HeldOut = notes.HeldOut
-	s.list = []recovery.Stage{seen, breaker.NewSessions(breaker.Defaults(), st, recoverytest.NewBoard(), s.told, notes.Ask), notes}
+	s.list = []recovery.Stage{seen, breaker.NewSessions(breaker.Defaults(), st, recoverytest.NewBoard(), s.observer, notes.Ask), notes}
 	return s
 }
 
-// sessionRules are the rules of the program, read once.
+// sessionRules are the built-in rules, compiled once.
 var sessionRules = inspect.NewRules(configs.ToolRules)
 
-// met is what a session met at one of its requests.
-type met struct {
+// stageResult is what a request gets from the stages.
+type stageResult struct {
 	hinted, firm, stopped bool
 	note                  string
 }
 
-func (s *stages) meet(t *testing.T, session string, raw []byte) met {
+func (s *stages) prepare(t *testing.T, session string, raw []byte) stageResult {
 	t.Helper()
 	b := recoverytest.Parse(t, raw, transcript.Chat)
 	x := &recovery.Exchange{ID: "r", Session: session, Mode: recovery.ModeAct, Body: b, Trusted: true, Started: time.Now()}
@@ -74,7 +74,7 @@ func (s *stages) meet(t *testing.T, session string, raw []byte) met {
 			t.Fatal(err)
 		}
 	}
-	m := met{note: x.Guidance, stopped: x.Reply != nil}
+	m := stageResult{note: x.Guidance, stopped: x.Reply != nil}
 	m.hinted = x.Guidance != "" && x.Turn.Waits
 	for i := range x.Loops {
 		l := &x.Loops[i]
@@ -84,9 +84,8 @@ func (s *stages) meet(t *testing.T, session string, raw []byte) met {
 	return m
 }
 
-// Agents that get on are never stopped and never told firmly, those that wait are
-// told nothing of a loop, and those that repeat themselves get a hint the second
-// time, a firm one the third and are stopped at the fifth, never before a firm hint.
+// Agents that make progress are never stopped and get no firm note. Agents that wait get no note. Agents that repeat
+// themselves get a hint the second time and a firm note the third, and are stopped at the fifth, never before a firm note.
 func TestAgentsAtWork(t *testing.T) {
 	runs := *workRuns
 	if runs == 0 {
@@ -98,26 +97,26 @@ func TestAgentsAtWork(t *testing.T) {
 			stopped, firm, soft, missed, unwarned, wrong, requests := 0, 0, 0, 0, 0, map[string]int{}, 0
 			for i := range runs {
 				w := looptest.WorkAt(label, *workSeed, i)
-				var all []met
+				var all []stageResult
 				for _, raw := range w.Bodies {
-					all = append(all, s.meet(t, w.Name, raw))
+					all = append(all, s.prepare(t, w.Name, raw))
 					requests++
 				}
-				is := func(what func(met) bool) bool { return slices.ContainsFunc(all, what) }
+				is := func(what func(stageResult) bool) bool { return slices.ContainsFunc(all, what) }
 				note := func(bad bool, n *int, what string) {
 					if bad {
 						*n++
 						wrong[what+": "+w.Why]++
 						if wrong[what+": "+w.Why] == 1 {
-							k := slices.IndexFunc(all, func(m met) bool { return m.hinted || m.stopped })
+							k := slices.IndexFunc(all, func(m stageResult) bool { return m.hinted || m.stopped })
 							t.Errorf("%s: %s%s", w.Name, what, detail(all, k, w))
 						}
 					}
 				}
 				if label != looptest.Repeats {
-					note(is(func(m met) bool { return m.stopped }), &stopped, "stopped")
-					note(is(func(m met) bool { return m.firm }), &firm, "told firmly")
-					if bad := is(func(m met) bool { return m.hinted }); label == looptest.Waits {
+					note(is(func(m stageResult) bool { return m.stopped }), &stopped, "stopped")
+					note(is(func(m stageResult) bool { return m.firm }), &firm, "told firmly")
+					if bad := is(func(m stageResult) bool { return m.hinted }); label == looptest.Waits {
 						note(bad, &soft, "hinted")
 					} else if bad {
 						soft++
@@ -126,17 +125,17 @@ func TestAgentsAtWork(t *testing.T) {
 				}
 				late := !all[w.Seen[1]].hinted || !all[w.Seen[2]].firm || w.Fails && !all[w.Seen[4]].stopped
 				note(late, &missed, "missed")
-				k := slices.IndexFunc(all, func(m met) bool { return m.stopped })
-				note(k >= 0 && !slices.ContainsFunc(all[:k], func(m met) bool { return m.firm }), &unwarned, "stopped without a firm hint")
-				note(slices.ContainsFunc(all[:w.Seen[1]], func(m met) bool { return m.hinted }), &soft, "hinted too early")
+				k := slices.IndexFunc(all, func(m stageResult) bool { return m.stopped })
+				note(k >= 0 && !slices.ContainsFunc(all[:k], func(m stageResult) bool { return m.firm }), &unwarned, "stopped without a firm hint")
+				note(slices.ContainsFunc(all[:w.Seen[1]], func(m stageResult) bool { return m.hinted }), &soft, "hinted too early")
 			}
 			t.Logf("%d sessions, %d requests: %d stopped, %d told firmly, %d hinted, %d missed, %d stopped without a firm hint", runs, requests, stopped, firm, soft, missed, unwarned)
 		})
 	}
 }
 
-// Recorded sessions, cut at each turn: none is stopped, and one is told firmly, of
-// an agent that makes the same booking in vain.
+// Recorded sessions, cut at each turn: none is stopped, and only one gets a firm note, that of an agent that repeats the
+// same booking in vain.
 func TestRecordedAgents(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(*workDir, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -161,7 +160,7 @@ func TestRecordedAgents(t *testing.T) {
 				t.Fatal(err)
 			}
 			requests++
-			if m := s.meet(t, name, body); m.stopped || m.firm && filepath.Base(name) != "tau-airline-109.json" {
+			if m := s.prepare(t, name, body); m.stopped || m.firm && filepath.Base(name) != "tau-airline-109.json" {
 				t.Errorf("%s, %d messages: stopped %v, told %s", filepath.Base(name), n, m.stopped, m.note)
 			}
 		}
@@ -169,7 +168,7 @@ func TestRecordedAgents(t *testing.T) {
 	t.Logf("%d requests of %d sessions", requests, len(files))
 }
 
-func detail(all []met, k int, w looptest.Work) string {
+func detail(all []stageResult, k int, w looptest.Work) string {
 	var b strings.Builder
 	for i, m := range all {
 		if m.hinted || m.stopped || m.firm {

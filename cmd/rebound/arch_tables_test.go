@@ -1,13 +1,13 @@
 package main
 
-// row is one row of the table of imports. A package has the row whose pattern is
-// its path, else the one whose pattern matches with * for one folder.
+// row is one row of the table of imports. A package uses the row with its path, or else one whose pattern matches; * is one
+// folder.
 type row struct {
 	pkg string
 	may []string // patterns of our packages that it may import
 }
 
-// imports is the table. Tests of package x_test may import anything.
+// imports is the table. Test packages x_test may import anything.
 var imports = []row{
 	{pkg: "store"},
 	{pkg: "store/*", may: []string{"store"}},
@@ -41,8 +41,7 @@ var imports = []row{
 
 const anything = "..."
 
-// closed are packages that only their own kind imports: configuration is handed
-// on as data, and programs are nobody's library.
+// closed lists packages with restricted importers: configuration is passed on as data, and nothing imports programs.
 var closed = []struct {
 	pkg, by []string
 }{
@@ -55,8 +54,8 @@ var closed = []struct {
 	{pkg: []string{"recovery/recoverytest"}, by: []string{"e2e"}},
 }
 
-// homes says where a library outside of the standard one is at home. Their
-// tests may use it too, and tests of package x_test any of them.
+// homes lists the packages that may import a third-party library. Their tests may use it too, and test packages x_test
+// may use any of them.
 var homes = []struct {
 	library string
 	at      []string // patterns of packages; none: tests only
@@ -84,7 +83,7 @@ var homes = []struct {
 	{"github.com/rogpeppe/go-internal", nil},
 }
 
-// wireWords are the names of fields that are part of a wire format and not much else.
+// wireWords are field names that mean a wire format and hardly anything else.
 var wireWords = []string{
 	"messages", "tool_calls", "tool_call_id", "choices", "delta", "finish_reason", "max_tokens", "max_completion_tokens",
 	"max_output_tokens", "stream_options", "include_usage", "response_format", "reasoning_content", "tool_choice",
@@ -94,7 +93,7 @@ var wireWords = []string{
 	"previous_response_id", "compaction", "instructions", "output_index", "item_id", "summary_text", "incomplete_details", "input_tokens_details",
 }
 
-// wireReaders know those names. The reasons say which of them are exceptions.
+// wireReaders lists what may use those names; the reason tells the exceptions.
 var wireReaders = map[string]string{
 	"recovery/transcript":                  "the reader of requests",
 	"proxy/stream":                         "the reader and writer of answers",
@@ -116,8 +115,7 @@ var wireReaders = map[string]string{
 	"recovery/failure.go":                  "the name of a fact, as rebound classify prints it",
 }
 
-// variables are package-level variables that the mechanical rule of
-// TestNoPackageState does not understand, with the reason why they are no state.
+// variables lists package-level variables that TestNoPackageState would report, with the reason why they are no state.
 var variables = map[string]string{
 	"cmd/rebound.version":                "set by the linker, read only",
 	"store/redis.silenceOnce":            "go-redis has one logger for the process; it is silenced once",

@@ -19,10 +19,10 @@ import (
 
 const module = "github.com/rebound-llm/rebound"
 
-// maxLines bounds a file. Beyond, a file does more than one thing.
+// maxLines is the limit of a file. A longer file does more than one thing.
 const maxLines = 600
 
-// sleepers may wait by sleeping: they are for tests.
+// sleepers may call time.Sleep: they are for tests.
 var sleepers = []string{"proxy/upstreamtest", "store/storetest", "e2e"}
 
 // source is one parsed file.
@@ -41,7 +41,7 @@ func (s source) at(p token.Pos) string {
 	return fmt.Sprintf("%s:%d", s.path(), s.fset.Position(p).Line)
 }
 
-// sources parses every file of the module, whatever its build tags.
+// sources parses every file of the module, regardless of build tags.
 func sources(t *testing.T) (out []source) {
 	t.Helper()
 	root := os.DirFS(filepath.Join("..", ".."))
@@ -81,7 +81,7 @@ func matchesPackage(pattern, pkg string) bool {
 	return ok || pattern == anything
 }
 
-// below reports whether a package or file is one of these or below one of them.
+// below reports whether a package or file is one of roots, or inside one.
 func below(p string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return p == root || strings.HasPrefix(p, root+"/") })
 }
@@ -96,7 +96,7 @@ func rowOf(pkg string) (row, bool) {
 	return row{}, false
 }
 
-// forbidden says what is wrong with an import, empty if nothing is.
+// forbidden returns what is wrong with an import, or "".
 func forbidden(s source, imported string) string {
 	ours, internal := strings.CutPrefix(imported, module+"/")
 	domain, _, _ := strings.Cut(imported, "/")
@@ -113,12 +113,12 @@ func forbidden(s source, imported string) string {
 		if s.external() || s.test() && h.at == nil || slices.ContainsFunc(h.at, func(p string) bool { return matchesPackage(p, s.dir) }) {
 			return ""
 		}
-		return fmt.Sprintf("is at home in %v only", h.at)
+		return fmt.Sprintf("may only be imported by %v", h.at)
 	}
-	return "is a library without a home: give it one in this test"
+	return "is a new library: add it to homes"
 }
 
-// forbiddenOurs is forbidden for one of our packages.
+// forbiddenOurs is forbidden for a package of this module.
 func forbiddenOurs(s source, imported string) string {
 	if s.external() || s.test() && slices.Contains([]string{"store/storetest", "proxy/upstreamtest", "recovery/recoverytest"}, imported) {
 		return ""
@@ -138,8 +138,7 @@ func forbiddenOurs(s source, imported string) string {
 	return ""
 }
 
-// Packages import what the table of the architecture allows, each library has
-// one home, and every package has a row.
+// Packages import only what the table allows, third-party libraries stay in their packages, and every package has a row.
 func TestImports(t *testing.T) {
 	for _, s := range sources(t) {
 		if _, ok := rowOf(s.dir); !ok && !s.external() {
@@ -158,7 +157,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// The table means what it says. A line is "file package: imports", ours with a dot.
+// The table allows and forbids these imports. A line is "file package: imports"; ./ is this module.
 func TestImportRules(t *testing.T) {
 	rules := map[bool]string{
 		true: `
@@ -213,14 +212,13 @@ utils/x.go utils: ./store`,
 	}
 }
 
-// configKey is the tag of a setting, which is none of the wire's.
+// configKey matches yaml tags, which are not wire names.
 var configKey = regexp.MustCompile(`yaml:"[^"]*"`)
 
-// wirePath is a string that is a path of names, as gjson reads it.
+// wirePath matches a gjson path of names.
 var wirePath = regexp.MustCompile(`^[A-Za-z0-9_#@*]+([.\[\]|]+[A-Za-z0-9_#@*]+)*$`)
 
-// wireWord finds the name of a field in a string that is such a name, a path of
-// names, or JSON.
+// wireWord returns the wire name in a string that is such a name, a path of names, or JSON.
 func wireWord(text string) string {
 	for _, w := range wireWords {
 		if strings.Contains(text, `"`+w+`"`) || strings.Contains(text, `:"`+w+`,`) || wirePath.MatchString(text) &&
@@ -231,7 +229,7 @@ func wireWord(text string) string {
 	return ""
 }
 
-// Only the readers of transcripts and streams know the names of a wire format's fields.
+// Only the readers of transcripts and streams use the field names of a wire format.
 func TestWireNames(t *testing.T) {
 	roots := slices.Collect(maps.Keys(wireReaders))
 	used := map[string]bool{}
@@ -275,9 +273,8 @@ func TestWireWord(t *testing.T) {
 	}
 }
 
-// There is no package-level state. Allowed are errors, pools, compiled patterns,
-// embedded files, assertions of interfaces, and tables: unexported values that
-// are written out in full and never changed. What else there is has a reason.
+// There is no package-level state. Errors, pools, compiled patterns, embedded files, interface assertions and tables (unexported
+// literals that never change) are allowed. Other variables need a reason.
 func TestNoPackageState(t *testing.T) {
 	byDir := map[string][]source{}
 	for _, s := range sources(t) {
@@ -306,7 +303,7 @@ func TestNoPackageState(t *testing.T) {
 	}
 }
 
-// packageVars calls fn for the package-level variables of a file, but the blank ones.
+// packageVars calls fn for the package-level variables of a file, without blank ones.
 func packageVars(f *ast.File, fn func(name *ast.Ident, typ, value ast.Expr)) {
 	for _, d := range f.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -328,15 +325,15 @@ func packageVars(f *ast.File, fn func(name *ast.Ident, typ, value ast.Expr)) {
 	}
 }
 
-// embedded reports whether a comment fills its variable with a file.
+// embedded reports whether a comment is a go:embed directive.
 func embedded(c *ast.CommentGroup) bool {
 	return c != nil && slices.ContainsFunc(c.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
 }
 
-// made are calls whose results do not change.
-var made = []string{"regexp.MustCompile", "strings.NewReplacer", "reflect.TypeFor", "strings.Fields", "goredis.NewScript", "newPhrase", "recovery.NewPattern"}
+// constantCalls lists calls whose results do not change.
+var constantCalls = []string{"regexp.MustCompile", "strings.NewReplacer", "reflect.TypeFor", "strings.Fields", "goredis.NewScript", "newPhrase", "recovery.NewPattern"}
 
-// state says why a variable may be state, empty if it is none.
+// state returns why a variable may be state, or "".
 func state(name string, typ, value ast.Expr, changed map[string]bool) string {
 	if changed[name] {
 		return "is changed"
@@ -361,7 +358,7 @@ func state(name string, typ, value ast.Expr, changed map[string]bool) string {
 		if call == "errors.New" || call == "fmt.Errorf" {
 			return ""
 		}
-		if _, conversion := value.Fun.(*ast.ArrayType); !conversion && !slices.Contains(made, call) { // []byte("...")
+		if _, conversion := value.Fun.(*ast.ArrayType); !conversion && !slices.Contains(constantCalls, call) { // []byte("...")
 			return "is the result of a call"
 		}
 	default:
@@ -373,7 +370,7 @@ func state(name string, typ, value ast.Expr, changed map[string]bool) string {
 	return ""
 }
 
-// selector renders a.b, or a.b of a.b[T]; everything else is empty.
+// selector returns "a.b" for a.b and a.b[T], "a" for a, and "" for everything else.
 func selector(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.IndexExpr:
@@ -388,12 +385,11 @@ func selector(e ast.Expr) string {
 	return ""
 }
 
-// changedNames returns the names that the functions of a package assign to, take
-// the address of, or hand to delete, clear and copy. A local variable of the
-// same name counts too, which at worst asks for another name.
+// changedNames returns the names that the functions of a package assign to, take the address of, or pass to delete, clear and
+// copy. A local variable of the same name counts too; rename it then.
 func changedNames(files []source) map[string]bool {
 	out := map[string]bool{}
-	note := func(e ast.Expr) { // the name that an operand begins with
+	note := func(e ast.Expr) { // records the first name of an operand
 		first := true
 		ast.Inspect(e, func(n ast.Node) bool {
 			if x, ok := n.(*ast.Ident); ok && first {
@@ -469,8 +465,7 @@ func f() { written["a"] = 2; grown = append(grown, 1); g(&taken[0]); replaced = 
 	}
 }
 
-// Files stay readable, packages say in doc.go what they are for, nothing sleeps,
-// nothing runs before main.
+// Files have a limited size, packages have a doc.go, nothing sleeps, and nothing runs before main.
 func TestHouseRules(t *testing.T) {
 	docs := map[string]bool{}
 	for _, s := range sources(t) {
@@ -483,7 +478,7 @@ func TestHouseRules(t *testing.T) {
 		docs[s.dir] = docs[s.dir] || s.file.Doc != nil && (s.name == "doc.go" || s.pkg == "main" || below(s.dir, []string{"e2e"}))
 		for _, d := range s.file.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-				t.Errorf("%s: init() runs behind the reader's back: call it by name", s.at(fn.Pos()))
+				t.Errorf("%s: init() is not allowed: call a function by name", s.at(fn.Pos()))
 			}
 		}
 		if below(s.dir, sleepers) {
@@ -502,7 +497,7 @@ func TestHouseRules(t *testing.T) {
 	}
 }
 
-// Patterns are compiled when they are first needed: here all of them are.
+// Patterns are compiled at their first use, so this test compiles all of them.
 func TestPatterns(t *testing.T) {
 	n := 0
 	for _, s := range sources(t) {
@@ -516,7 +511,7 @@ func TestPatterns(t *testing.T) {
 			}
 			expr, ok := constant(call.Args[0])
 			if !ok {
-				return true // made of constants that stand elsewhere: their package's tests use it
+				return true // built from constants of other files; its package tests it
 			}
 			if _, err := regexp.Compile(expr); err != nil {
 				t.Errorf("%s: %v", s.at(call.Pos()), err)
@@ -530,7 +525,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// constant is the value of a literal string, or of literals put together.
+// constant returns the value of a literal string or of a concatenation of literals.
 func constant(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

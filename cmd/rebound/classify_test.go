@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// classifyLines runs the tool and returns its exit code, its lines and its complaints.
+// classifyLines runs the command and returns its exit code, its lines and its errors.
 func classifyLines(t *testing.T, args []string, in string) (int, []map[string]any, string) {
 	t.Helper()
 	out, problems, code := runWith(noEnv, in, append([]string{"classify"}, args...)...)
@@ -50,7 +50,7 @@ func TestClassifyAnswersEachLine(t *testing.T) {
 	if facts := rows[1]["facts"].(map[string]any); facts["retry_after_s"] != 12.0 {
 		t.Errorf("facts %v", facts)
 	}
-	// A zero that the text states is a fact.
+	// A zero in the text is a fact.
 	if facts := rows[2]["facts"].(map[string]any); facts["affordable_output"] != 0.0 {
 		t.Errorf("facts %v", facts)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Every command and every flag says what it does.
+// Every command and every flag has a description.
 func TestCommandsAreDescribed(t *testing.T) {
 	p := program{env: noEnv}
 	seen := 0
@@ -65,7 +65,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// Flags may stand behind arguments, as people write them.
+// Flags may follow arguments.
 func TestFlagsBehindArguments(t *testing.T) {
 	_, errs, code := runWith(noEnv, "", "sessions", "reset", "s_1", "--url", "http://127.0.0.1:1")
 	if code != 1 || !strings.Contains(errs, "http://127.0.0.1:1/rebound/sessions/s_1") {

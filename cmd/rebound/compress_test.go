@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// longRequest has one old result of so many characters, and a last turn.
+// longRequest has one old result of chars characters, and a last turn.
 func longRequest(chars int) string {
 	return `{"model":"gpt-4o", "messages":[{"role":"system","content":"s"},{"role":"user","content":"look at it"},` +
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}}]},` +
@@ -51,7 +51,7 @@ func TestCompress(t *testing.T) {
 	}
 	again, second, code := compressed(t, out, "--limit=2000", "--reserve=100", "-")
 	if code != 0 || again != out || second.Steps != 0 {
-		t.Errorf("what was fitted is fitted again: %+v", second)
+		t.Errorf("a fitted request is changed again: %+v", second)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestCompressFits(t *testing.T) {
 	}
 }
 
-// A large output limit is lowered before anything of the history goes.
+// A large output limit is lowered before the history is shortened.
 func TestCompressOutputLimit(t *testing.T) {
 	in := strings.Replace(longRequest(16_000), `{"model"`, `{"max_tokens":8192,"model"`, 1)
 	out, r, code := compressed(t, in, "--limit", "9000")
@@ -120,8 +120,7 @@ func TestCompressUnusable(t *testing.T) {
 	}
 }
 
-// A session of many short turns, which no shortening helps, fits any window that
-// its beginning and its last turn fit.
+// A session of many short turns, which cannot be shortened, fits any window that holds its beginning and its last turn.
 func TestCompressDigest(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"model":"gpt-4o","messages":[{"role":"system","content":"s"},{"role":"user","content":"Never touch vendor. Mend the build."}`)
@@ -144,7 +143,7 @@ func TestCompressDigest(t *testing.T) {
 			t.Errorf("limit %s: calls and results do not match", limit)
 		}
 		if again, second, code := compressed(t, out, "--limit", limit); code != 0 || again != out || second.Steps != 0 {
-			t.Errorf("limit %s: what was fitted is fitted again: %+v", limit, second)
+			t.Errorf("limit %s: a fitted request is changed again: %+v", limit, second)
 		}
 	}
 }

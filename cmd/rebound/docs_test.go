@@ -27,7 +27,7 @@ func document(t *testing.T, name string) string {
 	return string(text)
 }
 
-// What security.md names as tests are tests, and each line of its table has one.
+// Every test that security.md names exists, and each line of its table names one.
 func TestSecurityNamesTests(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range sources(t) {
@@ -61,15 +61,13 @@ func TestSecurityNamesTests(t *testing.T) {
 	}
 }
 
-// codeArguments are what functions that make errors are given as the code, by the place
-// of that argument.
+// codeArguments maps functions that create errors to the position of their code argument.
 var codeArguments = map[string]int{"failf": 1, "reported": 1, "noRoom": 0, "refuse": 2}
 
-// madeCodes are codes that are not constants where errors are made, by the
-// expression; what they may be is added by TestErrorCodesAreDocumented.
+// madeCodes lists expressions for codes that are not constants. TestErrorCodesAreDocumented adds their possible values.
 var madeCodes = []string{"code", "string(e.Code)", "scope + r.Meter"}
 
-// Every code of an error that the gateway itself gives is in operations.md.
+// Every error code of the gateway is in operations.md.
 func TestErrorCodesAreDocumented(t *testing.T) {
 	constants, codes := map[string]string{}, map[string]bool{}
 	var given []ast.Expr
@@ -109,7 +107,7 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 		} else if v, ok := constants[types.ExprString(e)]; ok {
 			codes[v] = true
 		} else if !slices.Contains(madeCodes, types.ExprString(e)) {
-			t.Errorf("a code is made of %s: tell this test what it may be", types.ExprString(e))
+			t.Errorf("the code %s is not a constant: add its possible values to this test", types.ExprString(e))
 		}
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[quota.Limits]()) {
@@ -130,7 +128,7 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// text is the value of a string literal.
+// text returns the value of a string literal.
 func text(e ast.Expr) (string, bool) {
 	lit, ok := e.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A stream that breaks off is resumed where it was, and what was lost is told.
+// A broken stream is resumed after its last event, and skipped events are shown.
 func TestFollowEvents(t *testing.T) {
 	var asked []string
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

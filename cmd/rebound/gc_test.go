@@ -15,7 +15,7 @@ func TestGCPace(t *testing.T) {
 	}
 }
 
-// The pace follows the live heap, both ways.
+// GOGC follows the live heap in both directions.
 func TestTuneGC(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
@@ -37,12 +37,12 @@ func TestTuneGC(t *testing.T) {
 	}
 	big := make([]byte, 200<<20)
 	if !settles(func(p int) bool { return p == gcLeast }) {
-		t.Errorf("%d %% with much that lives", pace())
+		t.Errorf("%d %% with a large live heap", pace())
 	}
 	runtime.KeepAlive(big)
 	big = nil
 	if !settles(func(p int) bool { return p > gcLeast }) {
-		t.Errorf("%d %% with little that lives", pace())
+		t.Errorf("%d %% with a small live heap", pace())
 	}
 }
 

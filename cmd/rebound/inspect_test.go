@@ -19,7 +19,7 @@ const recordedRequest = `{"model":"m","messages":[{"role":"system","content":"s"
 {"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"bash","arguments":"{\"command\":\"uv run\"}"}}]},
 {"role":"tool","tool_call_id":"b","content":"bash: line 1: uv: command not found"}]}`
 
-// stuckRequest is four times the same.
+// stuckRequest has the same call and failure four times.
 var stuckRequest = `{"messages":[{"role":"user","content":"x"}` + strings.Repeat(`,{"role":"assistant","tool_calls":[{"id":"1","type":"function",`+
 	`"function":{"name":"bash","arguments":"{\"command\":\"jq .\"}"}}]},{"role":"tool","tool_call_id":"1","content":"bash: jq: command not found"}`, 4) + `]}`
 
@@ -86,7 +86,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// The loops and the note of the later steps are part of the report.
+// The report contains the loops and the note of the later steps.
 func TestInspectLaterSteps(t *testing.T) {
 	steps := inspectSteps{
 		rules: inspect.NewRules(configs.ToolRules),
@@ -107,7 +107,7 @@ func TestInspectLaterSteps(t *testing.T) {
 	}
 }
 
-// A request without tools gets no note, and the command says so.
+// A request without tools gets no note, and the report says why.
 func TestInspectWithoutTools(t *testing.T) {
 	out, _, code := runWith(noEnv, stuckRequest, "inspect")
 	if code != 0 || !strings.Contains(out, `"note":null,"no_note":"the request offers no tools`) || strings.Contains(out, `"planner":true`) {

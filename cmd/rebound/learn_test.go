@@ -17,16 +17,16 @@ import (
 	"github.com/rebound-llm/rebound/store/memory"
 )
 
-type unheard struct{}
+type discardObserver struct{}
 
-func (unheard) Observe(recovery.Event) {}
+func (discardObserver) Observe(recovery.Event) {}
 
-// What one gateway learned is shown, exported, imported and deleted.
+// The learn commands show, export, import and delete.
 func TestLearnCommand(t *testing.T) {
 	kept := memory.New(memory.Defaults())
 	defer kept.Close()
 	o := learn.NewOutcomes(learn.OutcomesAct, learn.Priors{"timeout": {"background": 0.5}}, learn.Parts{Store: kept,
-		Vocabulary: func() learn.Vocabulary { return learn.Vocabulary{"timed": true} }, Observer: unheard{}})
+		Vocabulary: func() learn.Vocabulary { return learn.Vocabulary{"timed": true} }, Observer: discardObserver{}})
 	defer o.Close()
 	mux := http.NewServeMux()
 	admin.HandleLearned(mux, o)

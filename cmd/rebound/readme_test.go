@@ -11,7 +11,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/recoverytest"
 )
 
-// What docs/tools.md shows of the offline tools is what they print.
+// docs/tools.md shows what the offline tools print.
 func TestDocumentShowsWhatIsPrinted(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "tools.md"))
 	if err != nil {

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// The summary counts what was done, not what would have been, however the log is written.
+// The summary counts what was done, not what was only observed, however the log is written.
 func TestTally(t *testing.T) {
 	var n tally
 	for _, piece := range []string{

@@ -31,21 +31,21 @@ func TestMain(m *testing.M) {
 }
 
 // TestScript runs the program end to end: testdata/script/*.txtar. Each script
-// has a scripted upstream of its own ($UPSTREAM), a free address ($ADDR), and,
-// beside testscript's commands:
+// has a scripted upstream of its own ($UPSTREAM), a free address ($ADDR), and these
+// commands besides those of testscript:
 //
 //	exits CODE PROGRAM [ARGUMENT...]  exec, for one exit code
-//	await URL [STATUS]   until the address answers, with 200 or that status
-//	down URL             until nobody answers there any more
-//	asked MODEL N        until the upstream has got N requests for the model; no
-//	                     more than that may have come
+//	await URL [STATUS]   waits until the address answers with 200 or that status
+//	down URL             waits until the address does not answer
+//	asked MODEL N        waits until the upstream has got N requests for the model, and
+//	                     fails if it got more
 //	signal NAME          sends HUP, INT or TERM to the gateway in the background
-//	logged TEXT          until the gateway's log ($LOG) contains the text
+//	logged TEXT          waits until the gateway's log ($LOG) contains the text
 //	post URL FILE [NAME=VALUE...]  a program: sends the file with these headers and
 //	                     prints the status, the X-Rebound headers and the answer;
 //	                     exit code 1 unless that is complete and its status is 200
 func TestScript(t *testing.T) {
-	// A program that should have ended and did not is killed then.
+	// The deadline kills a program that does not end.
 	end := time.Now().Add(5 * time.Minute) // of all scripts, on a busy machine
 	if limit, ok := t.Deadline(); ok && limit.Before(end) {
 		end = limit.Add(-5 * time.Second)
@@ -76,10 +76,10 @@ func TestScript(t *testing.T) {
 
 type upstreamKey struct{}
 
-// patience bounds every wait of a script.
+// patience is the time limit of every wait in a script.
 const patience = 20 * time.Second
 
-// until waits for a condition of a script.
+// until waits for a condition.
 func until(ts *testscript.TestScript, what string, cond func() bool) {
 	end := time.Now().Add(patience)
 	for !cond() {
@@ -96,7 +96,7 @@ func usageOf(ts *testscript.TestScript, ok bool, text string) {
 	}
 }
 
-// status is the status with which a URL answers, 0 if nobody does.
+// status returns the status of a URL, 0 without an answer.
 func status(url string) int {
 	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get(url)

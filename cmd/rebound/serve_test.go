@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestHealthcheckOverTLS: the certificate of a gateway is for the name that its
-// clients use, not for 127.0.0.1.
+// TestHealthcheckOverTLS checks that a certificate for another name than 127.0.0.1 does not matter.
 func TestHealthcheckOverTLS(t *testing.T) {
 	gateway := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer gateway.Close()

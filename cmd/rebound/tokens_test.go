@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// countTokens runs the tool and returns its exit code, its result and its complaints.
+// countTokens runs the command and returns its exit code, its result and its errors.
 func countTokens(t *testing.T, args []string, in string) (int, map[string]any, string) {
 	t.Helper()
 	out, problems, code := runWith(noEnv, in, append([]string{"tokens"}, args...)...)

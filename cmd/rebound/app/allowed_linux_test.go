@@ -17,7 +17,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// A process whose memory is limited refuses bodies that it cannot hold, and lives.
+// A process with limited memory refuses bodies that it cannot hold, and survives.
 func TestLimitedMemory(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("hundreds of large bodies, in a limited address space")

@@ -8,7 +8,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy"
 )
 
-// The limit of a control group is the least of those from it up to the root, in both versions.
+// The limit of a control group is the least of its own and its parents', in both versions.
 func TestGroupLimit(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, text string) string {
@@ -39,7 +39,7 @@ func TestGroupLimit(t *testing.T) {
 	}
 }
 
-// Bodies get an eighth of what the process may use, or up to half of it where that was chosen.
+// Bodies get an eighth of the available memory, or up to half of it if limits.memory is set.
 func TestWithin(t *testing.T) {
 	usual, chosen := proxy.Defaults().Limits, proxy.Defaults().Limits
 	chosen.Memory = 96 << 20
@@ -51,7 +51,7 @@ func TestWithin(t *testing.T) {
 		{usual, 0, 512 << 20, 64 << 20}, {usual, 8 << 30, 512 << 20, 64 << 20}, {usual, 1 << 30, 128 << 20, 64 << 20}, {usual, 256 << 20, 32 << 20, 32 << 20}, {usual, 1, 16 << 20, 16 << 20},
 		{chosen, 256 << 20, 96 << 20, 64 << 20}, {chosen, 128 << 20, 64 << 20, 64 << 20},
 	} {
-		if got := within(c.lim, c.allowed); got.Memory != c.memory || got.Body != c.body {
+		if got := fitLimits(c.lim, c.allowed); got.Memory != c.memory || got.Body != c.body {
 			t.Errorf("of %d: %d and %d, want %d and %d", c.allowed, got.Memory, got.Body, c.memory, c.body)
 		}
 	}

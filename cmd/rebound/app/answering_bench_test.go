@@ -16,10 +16,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// BenchmarkAnswering is what a complete answer costs with which nothing is wrong:
-// reading it, judging it by its request, and delivering it. The requests, whose
-// parsing is a part of it that "none" tells, are those of the load that the gateway
-// is measured with, and the first of them with as many tools as coding agents have.
+// BenchmarkAnswering measures a complete, healthy answer: reading it, checking it against its request,
+// and delivering it. Parsing the request is included; "none" measures that alone. The requests are
+// those of the load test; "tools" adds as many tools as coding agents have.
 func BenchmarkAnswering(b *testing.B) {
 	const shape = `{"id":"chatcmpl-bench","object":"chat.completion","created":1760000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant",%s,"refusal":null,"annotations":[]},` +
 		`"logprobs":null,"finish_reason":"%s"}],"usage":{"prompt_tokens":260,"completion_tokens":150,"total_tokens":410,"prompt_tokens_details":{"cached_tokens":0}},"service_tier":"default"}`
@@ -37,12 +36,12 @@ func BenchmarkAnswering(b *testing.B) {
 		for _, kb := range []int{1, 100} {
 			b.Run(fmt.Sprintf("%s/%dKB", c.name, kb), func(b *testing.B) { answering(b, c.answer, load.Bodies("m", kb<<10, false, 7)) })
 		}
-		b.Run(c.name+"/tools", func(b *testing.B) { answering(b, c.answer, equipped(load.Bodies("m", 1<<10, false, 7))) })
+		b.Run(c.name+"/tools", func(b *testing.B) { answering(b, c.answer, withTools(load.Bodies("m", 1<<10, false, 7))) })
 	}
 }
 
-// equipped are requests with 24 tools of 1.5 KB each in front of their own.
-func equipped(requests [][]byte) [][]byte {
+// withTools adds 24 tools of 1.5 KB each to requests.
+func withTools(requests [][]byte) [][]byte {
 	var tools strings.Builder
 	for i := range 24 {
 		fmt.Fprintf(&tools, `{"type":"function","function":{"name":"tool_%d","description":"%s","parameters":{"type":"object","properties":{`, i,
@@ -60,7 +59,7 @@ func equipped(requests [][]byte) [][]byte {
 
 func answering(b *testing.B, answer string, requests [][]byte) {
 	o := answers.Options{Config: answers.Defaults(), Format: answers.Chat{}, Choices: 1, Cancel: func(error) {}, Mender: repair.New(repair.Defaults())}
-	p, w := transcript.NewParser(), &deaf{header: http.Header{}}
+	p, w := transcript.NewParser(), &discardWriter{header: http.Header{}}
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		body, err := p.Parse(requests[n%len(requests)], transcript.Chat, transcript.Limits{})
@@ -84,13 +83,13 @@ func answering(b *testing.B, answer string, requests [][]byte) {
 	}
 }
 
-// deaf is a response that nobody reads.
-type deaf struct {
+// discardWriter is a ResponseWriter that only counts bytes.
+type discardWriter struct {
 	header http.Header
 	size   int
 }
 
-func (w *deaf) Header() http.Header              { return w.header }
-func (w *deaf) WriteHeader(int)                  {}
-func (w *deaf) Write(b []byte) (int, error)      { w.size = len(b); return len(b), nil }
-func (w *deaf) SetWriteDeadline(time.Time) error { return nil }
+func (w *discardWriter) Header() http.Header              { return w.header }
+func (w *discardWriter) WriteHeader(int)                  {}
+func (w *discardWriter) Write(b []byte) (int, error)      { w.size = len(b); return len(b), nil }
+func (w *discardWriter) SetWriteDeadline(time.Time) error { return nil }

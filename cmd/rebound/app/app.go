@@ -45,24 +45,24 @@ import (
 )
 
 const (
-	// refresh is how often the boards of other replicas are read: what one finds
-	// out, the others honour within a second.
+	// refresh is how often the boards of other replicas are read, so that what one replica learns
+	// counts for the others within a second.
 	refresh = 300 * time.Millisecond
-	// eventLog is the store's log of noteworthy events, and how many it keeps.
+	// eventLog is the store's log of events, which keeps the last eventLogSize.
 	eventLog     = "events"
 	eventLogSize = 10_000
-	// watchEvery is how often the configuration's files are looked at.
+	// watchEvery is how often the configuration files are checked for changes.
 	watchEvery = 2 * time.Second
 )
 
 // App is a gateway.
 type App struct {
-	version  string
-	hub      *telemetry.Hub
-	log      *slog.Logger
-	listener net.Listener
-	inside   net.Listener // for /rebound/ and /metrics; nil: they are where clients connect
-	server   *proxy.Server
+	version       string
+	hub           *telemetry.Hub
+	log           *slog.Logger
+	listener      net.Listener
+	adminListener net.Listener // for /rebound/ and /metrics; nil if listener serves them
+	server        *proxy.Server
 
 	store  store.Store
 	shared *store.Shared // nil without Redis
@@ -88,19 +88,19 @@ type App struct {
 
 	conversations *session.Known
 
-	allowed int64 // bytes that the process may use, 0: nothing limits it
+	memoryLimit int64 // bytes that the process may use, 0 if unlimited
 
 	notes  atomic.Pointer[annotate.Stage]
 	prices atomic.Pointer[quota.Prices]
 
-	started time.Time
-	quiet   chan struct{} // closed to stop the reports about this replica,
-	beaten  chan struct{} // closed when the last one is written
+	started       time.Time
+	stopHeartbeat chan struct{} // closed to stop heartbeat
+	heartbeatDone chan struct{} // closed when heartbeat has ended
 
 	switches atomic.Pointer[route.Switches]
 
 	mu    sync.Mutex
-	state health
+	state replicaState
 
 	spending spending
 
@@ -113,12 +113,12 @@ type App struct {
 // Log lines go to out.
 func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a := &App{version: version, config: cfg, pins: &route.Pins{}, conversations: session.NewKnown(), started: time.Now()}
-	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithLabels(a.names(cfg)))
+	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithLabels(a.labels(cfg)))
 	a.log = a.hub.Logger()
-	a.allowed = allowedMemory()
-	keepWithin(a.allowed)
-	if lim := within(cfg.Proxy.Limits, a.allowed); lim != cfg.Proxy.Limits {
-		a.log.Info("the memory of this process is limited: so are request bodies", "allowed", a.allowed, "limits.memory", lim.Memory, "limits.body", lim.Body)
+	a.memoryLimit = availableMemory()
+	setMemoryLimit(a.memoryLimit)
+	if lim := fitLimits(cfg.Proxy.Limits, a.memoryLimit); lim != cfg.Proxy.Limits {
+		a.log.Info("the limits of request bodies are lowered to fit the memory limit of this process", "allowed", a.memoryLimit, "limits.memory", lim.Memory, "limits.body", lim.Body)
 	}
 	if err := a.hub.Export(context.Background(), cfg.OTLP); err != nil {
 		return nil, errors.Join(err, a.hub.Close(context.Background()))
@@ -131,16 +131,16 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.makers = learn.NewMakers(a.mirror, cfg.Learn.FactTTL)
 	a.wishes = learn.NewWishes(a.mirror, cfg.Strategies.Remember)
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
-	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
+	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.userAdvice)
 	a.budgets = breaker.NewBudgets(a.sessions, a.store, func() int { return len(a.replicas()) })
 	a.meter = count.NewMeter()
 	a.fitter = a.newFitter(cfg.Fit)
-	a.limiter = quota.New(a.store, limits(cfg))
+	a.limiter = quota.New(a.store, quotaConfig(cfg))
 	a.vault = a.newVault(cfg.Store.Redis.Timeout)
 	a.recorder = recording.New(cfg.Recording, a.store, a.hub.LoseRecording)
 	a.planner = a.newPlanner(cfg)
 	a.sessions.Stopped = func(o recovery.OpenSession) { a.webhook.TellStopped(o) }
-	a.hub.SetSink(func(event []byte) { _ = a.store.Append(context.Background(), eventLog, event, eventLogSize) }) // an error is that of a store that closes
+	a.hub.SetSink(func(event []byte) { _ = a.store.Append(context.Background(), eventLog, event, eventLogSize) }) // Append only fails while the store closes
 	a.hub.SetLog(func(ctx context.Context, n int) ([][]byte, error) { return a.store.Tail(ctx, eventLog, n) }, a.shared != nil)
 	a.hub.SetOpen(a.health.Open)
 	var err error
@@ -153,21 +153,21 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	}
 	a.hub.SetCondition(a.condition)
 	a.hub.SetSpend(a.spending.add)
-	a.quiet, a.beaten = make(chan struct{}), make(chan struct{})
-	go a.beat()
+	a.stopHeartbeat, a.heartbeatDone = make(chan struct{}), make(chan struct{})
+	go a.heartbeat()
 	mux := http.NewServeMux()
 	mux.Handle("GET /rebound/events", a.hub.Events())
 	mux.Handle("GET /rebound/events/history", a.hub.History())
 	mux.Handle("GET /rebound/now", a.hub.Now())
 	admin.HandlePage(mux)
 	admin.Handle(mux, a.sessions)
-	admin.HandleTargets(mux, targets{a})
-	admin.HandleSwitches(mux, switching{a})
+	admin.HandleTargets(mux, targetAdmin{a})
+	admin.HandleSwitches(mux, switchAdmin{a})
 	admin.HandleReplicas(mux, a.replicas)
 	admin.HandleSpent(mux, a.spent)
 	admin.HandleKeys(mux, a.limiter)
 	admin.HandleApprovals(mux, a.planner)
-	admin.HandleLearned(mux, learned{a.outcomes, a.wishes})
+	admin.HandleLearned(mux, learnedAdmin{a.outcomes, a.wishes})
 	admin.HandleRecordings(mux, a.recorder)
 	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: mux, Ready: a.health.Ready})
 	return a, nil
@@ -176,33 +176,33 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 // listen opens the addresses of a configuration.
 func (a *App) listen(cfg *configs.Config) (err error) {
 	if a.listener, err = net.Listen("tcp", cfg.Listen()); errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("listening: another program has %s: end it, or choose another address (listen, --listen, %s)", cfg.Listen(), configs.EnvListen)
+		return fmt.Errorf("listening: %s is in use by another program: stop it, or set another address with listen, --listen or %s", cfg.Listen(), configs.EnvListen)
 	} else if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
 	if at := cfg.Proxy.Admin.Listen; at != "" {
-		if a.inside, err = net.Listen("tcp", at); err != nil {
+		if a.adminListener, err = net.Listen("tcp", at); err != nil {
 			return fmt.Errorf("listening for /rebound/ and /metrics: %w", err)
 		}
 	}
 	return nil
 }
 
-// targets is what admin shows of the targets.
-type targets struct{ *App }
+// targetAdmin lists and resets the state of targets for the admin API.
+type targetAdmin struct{ *App }
 
-func (t targets) Marks() []recovery.Mark {
+func (t targetAdmin) Marks() []recovery.Mark {
 	return slices.Concat(t.switches.Load().Marks(), t.health.Marks(), t.facts.Marks(), t.fitter.Marks(), t.pace.Marks())
 }
 
-func (t targets) Clear(name, item string) {
+func (t targetAdmin) Clear(name, item string) {
 	t.health.Clear(name, item)
 	t.facts.Clear(name, item)
 	t.fitter.Clear(name, item)
 	t.pace.Clear(name, item)
 }
 
-// openStore opens Redis behind a local fallback, or local memory alone.
+// openStore opens Redis with local memory as a fallback, or only local memory.
 func (a *App) openStore(cfg redis.Config) error {
 	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted,
 		learn.BoardFacts, learn.BoardMakers, learn.BoardWishes, plan.BoardApprovals, route.BoardSwitches, boardReplicas, boardSpent}
@@ -219,17 +219,17 @@ func (a *App) openStore(cfg redis.Config) error {
 	tuning.Timeout = cfg.Timeout
 	a.shared = store.NewShared(remote, local, tuning, a.log)
 	a.store, a.mirror = a.shared, store.NewMirror(a.shared, boards, refresh)
-	// What is shared already counts from the first request on; a server that is
-	// away delays the start by no more than this.
+	// The first request already sees shared state. An unreachable server delays the start by at
+	// most this timeout.
 	ctx, cancel := context.WithTimeout(context.Background(), max(refresh, cfg.Timeout))
 	defer cancel()
-	_ = a.mirror.Sync(ctx) // the store tells of its own loss
+	_ = a.mirror.Sync(ctx) // the store reports an outage itself
 	return nil
 }
 
-// build makes the part that a reload replaces.
+// build returns the part of the gateway that a reload replaces.
 func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
-	a.rules = a.rules.of(cfg)
+	a.rules = a.rules.forConfig(cfg)
 	ups := make(map[string]*upstream.Upstream, len(cfg.Upstreams))
 	var routes []route.Upstream
 	for name, c := range cfg.Upstreams {
@@ -248,7 +248,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		routes = append(routes, r)
 	}
 	table := route.New(routes, cfg.Models, cfg.DefaultOf(false), cfg.DefaultOf(true), a.pins)
-	switches := fixed(cfg)
+	switches := configuredSwitches(cfg)
 	switches.Board = a.mirror
 	a.switches.Store(switches)
 	chains, err := configs.Chains()
@@ -257,19 +257,19 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	}
 	advice := cfg.Strategies
 	if cfg.Learn.Outcomes == learn.OutcomesOff {
-		advice.Holdout = 0 // nobody would learn of it
+		advice.Holdout = 0 // without learning, holding out has no use
 	}
-	notes, err := annotate.New(advice, chains, told{a})
+	notes, err := annotate.New(advice, chains, noteObserver{a})
 	if err != nil {
 		return nil, err
 	}
 	a.notes.Store(notes)
 	a.prices.Store(&cfg.Proxy.Prices)
-	a.learnFrom(cfg.Learn.Outcomes, notes)
+	a.configureOutcomes(cfg.Learn.Outcomes, notes)
 	seen := inspect.NewStage(cfg.Inspect, a.rules.tools, a.hub)
 	seen.HeldOut, seen.Preferences, seen.Outcomes = notes.HeldOut, a.rules.preferences, a.outcomes
 	if cfg.Strategies.Remember {
-		seen.Wishes = wishes{a}
+		seen.Wishes = wishRecorder{a}
 	}
 	decisions := cfg.Recovery
 	decisions.Continue = cfg.Stream.Continue
@@ -287,42 +287,42 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins, Makers: a.makers, Losers: &a.losers,
 			Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
 			Flush: func(ctx context.Context, keys ...string) {
-				ctx, cancel := context.WithTimeout(ctx, cfg.Store.Redis.Timeout*2/5) // 20 ms, unless the store may take longer than by default
+				ctx, cancel := context.WithTimeout(ctx, cfg.Store.Redis.Timeout*2/5) // 20 ms by default
 				defer cancel()
 				a.store.Flush(ctx, keys...)
 			},
 		}
 	}
 	forward := engine(nil, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}, strategy.Move{}})
-	forward.Config.Parallel.Enabled = false // nothing that is slow here is worth a second request
+	forward.Config.Parallel.Enabled = false // forwarded requests get no parallel attempts
 	var recorder *recording.Recorder
 	if cfg.Recording.Enabled() {
 		recorder = a.recorder
 	}
 	edge := cfg.Proxy
-	edge.Limits = within(edge.Limits, a.allowed)
+	edge.Limits = fitLimits(edge.Limits, a.memoryLimit)
 	return &proxy.Core{Reasons: a.pace.Reasons,
 		Config: edge, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultOf(false), Messages: cfg.DefaultOf(true),
 		Measure:    func(body *transcript.Body, model string) int { return a.meter.Measure(body, model).Total },
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
-		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Vault: a.vault, Keeping: cfg.Fit.TTL, Limiter: a.limiting(cfg), Budgets: a.budgets, Recorder: recorder,
-		Engine: engine([]recovery.Stage{stored{a}, table, switches, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
+		Tracer: tracer, Owners: ownerStore{a.store, cfg.Store.Redis.Timeout}, Vault: a.vault, Keeping: cfg.Fit.TTL, Limiter: a.activeLimiter(cfg), Budgets: a.budgets, Recorder: recorder,
+		Engine: engine([]recovery.Stage{sessionPrefetch{a}, table, switches, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
 		Relay:  engine([]recovery.Stage{table, switches}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}), Forward: forward,
 	}, nil
 }
 
-// breakers is the configuration of the targets' breakers.
+// breakers returns the configuration of the targets' breakers.
 func breakers(cfg *configs.Config) breaker.Config {
 	c := cfg.Breaker
 	c.Clients = len(cfg.Proxy.Auth.Keys)
 	return c
 }
 
-// ask says what a person can do about a category of failures.
-func (a *App) ask(c recovery.Category) string { return a.notes.Load().Ask(c) }
+// userAdvice returns what a user can do about a category of failures.
+func (a *App) userAdvice(c recovery.Category) string { return a.notes.Load().Ask(c) }
 
-// names are the values that metric labels may have.
-func (a *App) names(cfg *configs.Config) telemetry.Labels {
+// labels returns the values that metric labels may have.
+func (a *App) labels(cfg *configs.Config) telemetry.Labels {
 	n := telemetry.Labels{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: classify.Specs()}
 	n.Strategies = []string{recovery.StrategyOriginal, recovery.StrategyParallel, recovery.StrategyListen}
 	for _, s := range strategy.All() {
@@ -350,9 +350,9 @@ func (a *App) names(cfg *configs.Config) telemetry.Labels {
 	return n
 }
 
-// Reload puts another configuration in force. What can fail is done first; on
-// an error the old one stays. The store and what [proxy.NeedsRestart] names need a
-// restart; what [configs.Config.Replaceable] refuses needs one, too.
+// Reload puts another configuration in force. On an error the old one stays: everything that can
+// fail happens first, such as the check of [configs.Config.Replaceable]. The store and the
+// settings that [proxy.NeedsRestart] names keep their old values until a restart.
 func (a *App) Reload(cfg *configs.Config) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -361,7 +361,7 @@ func (a *App) Reload(cfg *configs.Config) error {
 	}
 	needs := proxy.NeedsRestart(a.config.Proxy, cfg.Proxy)
 	kept := *cfg
-	kept.Proxy.Listen, kept.Proxy.Admin = a.config.Proxy.Listen, a.config.Proxy.Admin // the sockets that are open
+	kept.Proxy.Listen, kept.Proxy.Admin = a.config.Proxy.Listen, a.config.Proxy.Admin // the open sockets
 	cfg = &kept
 	core, err := a.build(cfg)
 	if err != nil {
@@ -374,36 +374,36 @@ func (a *App) Reload(cfg *configs.Config) error {
 	a.sessions.Reconfigure(cfg.Breaker)
 	a.fitter.Reconfigure(cfg.Fit)
 	a.planner.Reconfigure(cfg.Planner)
-	a.webhook.Reconfigure(hook(cfg))
-	a.limiter.Reconfigure(limits(cfg))
+	a.webhook.Reconfigure(webhookConfig(cfg))
+	a.limiter.Reconfigure(quotaConfig(cfg))
 	a.recorder.Reconfigure(cfg.Recording)
 	a.wishes.Reconfigure(cfg.Strategies.Remember)
 	a.facts.Reconfigure(cfg.Learn.FactTTL)
 	a.makers.Reconfigure(cfg.Learn.FactTTL)
 	a.pace.Reconfigure(cfg.Learn.FirstToken, cfg.Recovery.Parallel)
-	a.hub.Reload(cfg.Log, a.names(cfg))
+	a.hub.Reload(cfg.Log, a.labels(cfg))
 	old := a.core
 	a.config, a.core = cfg, core
 	a.server.Swap(core)
 	for _, u := range old.Upstreams {
-		u.Close() // idle connections only: requests under way keep theirs
+		u.Close() // only idle connections: running requests keep theirs
 	}
 	a.log.Info("configuration reloaded")
 	return nil
 }
 
-// Watch reloads when the configuration's files change or hup gets a value.
-// A bad new configuration is reported and the old one stays. It ends with ctx.
+// Watch reloads when the configuration files change or hup receives a value. It logs an error for
+// an invalid configuration and keeps the old one. It ends with ctx.
 func (a *App) Watch(ctx context.Context, env configs.Env, hup <-chan struct{}) {
 	report := func(err error) {
-		a.refuse(err)
+		a.setReloadError(err)
 		a.log.Error("the new configuration is not used; the old one stays in force", "error", err)
 	}
 	w := configs.Watch(ctx, a.config, env, watchEvery, func(cfg *configs.Config) {
 		if err := a.Reload(cfg); err != nil {
 			report(err)
 		} else {
-			a.refuse(nil)
+			a.setReloadError(nil)
 		}
 	}, report)
 	for {
@@ -417,13 +417,13 @@ func (a *App) Watch(ctx context.Context, env configs.Env, hup <-chan struct{}) {
 	}
 }
 
-// Addr is where the gateway listens.
+// Addr returns the address of the gateway.
 func (a *App) Addr() net.Addr { return a.listener.Addr() }
 
-// AdminAddr is where /rebound/ and /metrics are served.
+// AdminAddr returns the address of /rebound/ and /metrics.
 func (a *App) AdminAddr() net.Addr {
-	if a.inside != nil {
-		return a.inside.Addr()
+	if a.adminListener != nil {
+		return a.adminListener.Addr()
 	}
 	return a.Addr()
 }
@@ -431,20 +431,20 @@ func (a *App) AdminAddr() net.Addr {
 // Logger is the process's logger.
 func (a *App) Logger() *slog.Logger { return a.log }
 
-// Run serves until ctx ends. Then it drains: new requests are refused, those
-// under way are answered, within the configured bound; nil when all were.
+// Run serves until ctx ends. Then it drains: it refuses new requests and finishes running ones,
+// for at most the configured time. It returns nil also if it had to cut some.
 func (a *App) Run(ctx context.Context) error {
 	served := make(chan error, 2)
 	go func() { served <- a.server.Serve(a.listener) }()
-	if a.inside != nil {
-		go func() { served <- a.server.ServeAdmin(a.inside) }()
+	if a.adminListener != nil {
+		go func() { served <- a.server.ServeAdmin(a.adminListener) }()
 	}
 	a.announce()
 	var err error
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		a.hub.Disconnect() // live event streams have no end of their own
+		a.hub.Disconnect() // live event streams do not end by themselves
 		a.losers.Close()
 		drain := a.current().Proxy.Drain
 		a.log.Info("draining", "at_most", drain.String())
@@ -461,8 +461,8 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// Warm does what requests would do when they first need it: reading the rules takes
-// a tenth of a second. Call it once the gateway serves.
+// Warm compiles the rules, which takes a tenth of a second that the first request would
+// otherwise wait. Call it once the gateway serves.
 func (a *App) Warm() {
 	a.mu.Lock()
 	r := a.rules
@@ -470,17 +470,17 @@ func (a *App) Warm() {
 	r.upstream.Warm()
 	r.tools.Warm()
 	r.preferences.Warm()
-	debug.FreeOSMemory() // reading them leaves ten times what they are
+	debug.FreeOSMemory() // compiling leaves ten times the size of the rules as garbage
 }
 
-// current is the configuration in force.
+// current returns the configuration in force.
 func (a *App) current() *configs.Config {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.config
 }
 
-// announce tells in the log what was started, and what its settings came to.
+// announce logs the addresses, the upstreams and the warnings of the configuration.
 func (a *App) announce() {
 	cfg := a.current()
 	file := cfg.Path()
@@ -488,7 +488,7 @@ func (a *App) announce() {
 		file = "none: the defaults apply"
 	}
 	a.log.Info("listening", "address", a.Addr().String(), "version", a.version, "config", file)
-	if a.inside != nil {
+	if a.adminListener != nil {
 		a.log.Info("listening for /rebound/ and /metrics", "address", a.AdminAddr().String())
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Upstreams)) {
@@ -504,7 +504,7 @@ func (a *App) announce() {
 	}
 }
 
-// proxyHost names the forward proxy of an upstream, without a credential.
+// proxyHost returns the URL of an upstream's forward proxy without credentials.
 func proxyHost(u upstream.Config) string {
 	if p := u.ForwardProxy(); p != nil {
 		return p.Scheme + "://" + p.Host
@@ -512,15 +512,15 @@ func proxyHost(u upstream.Config) string {
 	return "none"
 }
 
-// lastSpans bounds how long a collector may take for the last spans, with a new connection if it must.
-const lastSpans = 3 * time.Second
+// closeExportTimeout is the time limit for exporting the last spans, including a new connection.
+const closeExportTimeout = 3 * time.Second
 
-// close releases everything, in the order of dependence.
+// close releases everything, in the order of the dependencies.
 func (a *App) close() {
 	a.losers.Close()
-	if a.quiet != nil {
-		close(a.quiet)
-		<-a.beaten
+	if a.stopHeartbeat != nil {
+		close(a.stopHeartbeat)
+		<-a.heartbeatDone
 	}
 	if a.core != nil {
 		for _, u := range a.core.Upstreams {
@@ -537,14 +537,14 @@ func (a *App) close() {
 		a.budgets.Close()
 	}
 	if a.fitter != nil {
-		_ = a.fitter.Close(ctx) // what is not written by then is lost, here too:
+		_ = a.fitter.Close(ctx) // after the timeout, unwritten edits are lost
 	}
 	if a.outcomes != nil {
 		a.outcomes.Close()
 	}
-	told, cancel := context.WithTimeout(context.Background(), lastSpans)
+	export, cancel := context.WithTimeout(context.Background(), closeExportTimeout)
 	defer cancel()
-	_ = a.hub.Close(told)
+	_ = a.hub.Close(export)
 	if a.limiter != nil {
 		a.limiter.Close()
 	}
@@ -553,14 +553,14 @@ func (a *App) close() {
 	}
 	a.mirror.Stop()
 	_ = a.store.Close()
-	for _, l := range []net.Listener{a.listener, a.inside} {
+	for _, l := range []net.Listener{a.listener, a.adminListener} {
 		if l != nil {
 			_ = l.Close()
 		}
 	}
 }
 
-// counter counts with the vocabulary that comes closest to a model's.
+// counter counts tokens with the closest known vocabulary of a model.
 type counter struct{}
 
 func (counter) Count(model, text string) int {

@@ -19,10 +19,9 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 )
 
-// BenchmarkHealthy is the life of a request that nothing is wrong with: the
-// whole gateway between a client and an upstream that both are as cheap as
-// they can be, on loopback. Most of the time is the system's; the profile and the
-// allocations tell what the gateway does.
+// BenchmarkHealthy measures a healthy request through the whole gateway on loopback, with a client and
+// an upstream that are as cheap as possible. Most of the time is the system's; the profile and the
+// allocations show the gateway's part.
 func BenchmarkHealthy(b *testing.B) {
 	const (
 		call = `{"role":"assistant","content":null,"tool_calls":[{"id":"call_9","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"internal/proxy/file_0007.go\"}"}}]}`
@@ -71,7 +70,7 @@ const calledResponse = `{"id":"resp_1","object":"response","created_at":17600000
 	`{"id":"fc_1","type":"function_call","call_id":"call_9","name":"read_file","arguments":"{\"path\":\"internal/proxy/file_0007.go\"}","status":"completed"}],` +
 	`"usage":{"input_tokens":260,"output_tokens":24,"total_tokens":284}}`
 
-// streamedResponse is streamed in the other format.
+// streamedResponse is streamed for the Responses API.
 func streamedResponse(n int) string {
 	var s strings.Builder
 	seq := 0
@@ -102,7 +101,7 @@ func streamedResponse(n int) string {
 	return s.String()
 }
 
-// asItems is a body of agentBody as a request of the Responses API.
+// asItems converts a body of agentBody to a request of the Responses API.
 func asItems(b *testing.B, chat []byte) []byte {
 	b.Helper()
 	out := []byte(`{"model":"m","store":false,"stream":` + strconv.FormatBool(gjson.GetBytes(chat, "stream").Bool()) + `,"temperature":0.2,"input":[`)
@@ -129,7 +128,7 @@ func asItems(b *testing.B, chat []byte) []byte {
 	return out
 }
 
-// streamed is an answer of n pieces of text and an end.
+// streamed returns a stream with n pieces of text.
 func streamed(n int) string {
 	var s strings.Builder
 	chunk := func(delta, finish string) {
@@ -144,7 +143,7 @@ func streamed(n int) string {
 	return s.String()
 }
 
-// agentBody is a coding agent's request of about that size.
+// agentBody returns a coding agent's request of about size bytes.
 func agentBody(size int, stream bool) []byte {
 	var s bytes.Buffer
 	fmt.Fprintf(&s, `{"model":"m","stream":%v,"messages":[{"role":"system","content":"You are a careful coding agent. Read, edit and test with the tools; answer briefly."},`+
@@ -158,7 +157,7 @@ func agentBody(size int, stream bool) []byte {
 	return s.Bytes()
 }
 
-// healthy sends body to path through a gateway as often as b says.
+// healthy sends body to path through a gateway for each iteration of b.
 func healthy(b *testing.B, path, answer string, body []byte, stream bool) {
 	kind := "application/json"
 	if stream {
@@ -206,7 +205,7 @@ func healthy(b *testing.B, path, answer string, body []byte, stream bool) {
 	}
 }
 
-// fixedUpstream answers whatever it is sent with the same bytes, and returns its address.
+// fixedUpstream answers every request with the same bytes. It returns its address.
 func fixedUpstream(b *testing.B, answer string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -241,7 +240,7 @@ func fixedUpstream(b *testing.B, answer string) string {
 	return l.Addr().String()
 }
 
-// bodyLength reads the head of a request.
+// bodyLength reads the head of a request and returns its Content-Length.
 func bodyLength(in *bufio.Reader) (n int, err error) {
 	for {
 		line, err := in.ReadSlice('\n')

@@ -15,8 +15,8 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// runaway is the n-th request of an agent that goes on and on, each step well.
-func runaway(n int, streamed bool) string {
+// runawayRequest is the n-th request of an agent that never ends, although each step succeeds.
+func runawayRequest(n int, streamed bool) string {
 	k := history
 	for i := range n {
 		id := fmt.Sprintf("call_r%d", i)
@@ -26,8 +26,8 @@ func runaway(n int, streamed bool) string {
 	return k.body()
 }
 
-// hinted asks under a client's own name of the conversation.
-func (g *gateway) hinted(body, name, credential string) reply {
+// askNamed sends a request with the client's own name for the conversation.
+func (g *gateway) askNamed(body, name, credential string) reply {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
 	defer cancel()
@@ -50,11 +50,11 @@ func TestSessionBudget(t *testing.T) {
 	for _, streamed := range []bool{false, true} {
 		t.Run(fmt.Sprint(streamed), func(t *testing.T) {
 			t.Parallel()
-			up := working(t)
-			_, list := twins(t, up, storetest.StartRedis(t).URL(), "limits: {session: {requests: 10}}")
-			ask := func(i int) reply { return list[i%2].hinted(runaway(2+i, streamed), "task-1", "sk-client") }
+			up := acceptingUpstream(t)
+			_, list := twoReplicas(t, up, storetest.StartRedis(t).URL(), "limits: {session: {requests: 10}}")
+			ask := func(i int) reply { return list[i%2].askNamed(runawayRequest(2+i, streamed), "task-1", "sk-client") }
 			for i := range 10 {
-				goesOn(t, ask(i))
+				mustReachModel(t, ask(i))
 				bodies := up.bodies()
 				told := strings.Contains(string(bodies[len(bodies)-1]), "of the 10 requests that it may use")
 				if want := i >= 7; told != want {
@@ -64,42 +64,42 @@ func TestSessionBudget(t *testing.T) {
 			for i := range 4 { // both replicas, and with the history cut to what a client's own summary leaves
 				r := ask(10 + i)
 				if i > 1 {
-					r = list[i%2].hinted(runaway(1, streamed), "task-1", "sk-client")
+					r = list[i%2].askNamed(runawayRequest(1, streamed), "task-1", "sk-client")
 				}
-				if text := r.spoken(); !r.ok() || r.did() != "session_stopped" || !strings.Contains(text, "may use 10 requests") || !strings.Contains(text, "rebound sessions reset") {
+				if text := r.answerText(); !r.ok() || r.recovery() != "session_stopped" || !strings.Contains(text, "may use 10 requests") || !strings.Contains(text, "rebound sessions reset") {
 					t.Fatalf("after its budget: %v %s", r, text)
 				}
 			}
-			goesOn(t, list[0].hinted(runaway(3, streamed), "task-2", "sk-client"))
+			mustReachModel(t, list[0].askNamed(runawayRequest(3, streamed), "task-2", "sk-client"))
 			stopped := gjson.Get(list[1].admin(http.MethodGet, "/rebound/sessions", ""), "sessions").Array()
 			if len(stopped) == 0 || stopped[0].Get("budget").Str != "10 requests" || stopped[0].Get("category").Str != "session_budget" {
 				t.Fatalf("stopped sessions: %v", stopped)
 			}
-			if n := told(t, "breaker_opened", list...); n < 1 || n > 2*len(stopped) {
+			if n := countEvents(t, "breaker_opened", list...); n < 1 || n > 2*len(stopped) {
 				t.Errorf("the stop is reported %d times", n)
 			}
 			for _, s := range stopped {
 				list[1].admin(http.MethodDelete, "/rebound/sessions/"+s.Get("session").Str, "")
 			}
 			for i := range 3 {
-				goesOn(t, list[i%2].hinted(runaway(11, streamed), "task-1", "sk-client"))
+				mustReachModel(t, list[i%2].askNamed(runawayRequest(11, streamed), "task-1", "sk-client"))
 			}
 		})
 	}
 }
 
-// Tokens are those that upstreams reported, a key's own budget takes the place of the general one, and the sessions
-// of a credential can be bounded together.
+// A token budget counts the tokens that upstreams report, a key's own budget replaces the general one, and a budget
+// can be for all sessions of a credential together.
 func TestCredentialBudget(t *testing.T) {
 	t.Parallel()
-	up := working(t)
+	up := acceptingUpstream(t)
 	g := launch(t, up.config("limits: {session: {requests: 3}}\nauth: {keys: [{name: alice, env: KEY_A, limits: {session: {tokens: 1, per: credential}}}]}"))
 	ask := func(n int) reply {
-		return g.hinted(runaway(n, false), fmt.Sprint(n), keyA)
+		return g.askNamed(runawayRequest(n, false), fmt.Sprint(n), keyA)
 	}
-	goesOn(t, ask(2))
-	eventually(t, 10*time.Second, "another session of the key is stopped", func() bool { return ask(3).did() == "session_stopped" })
-	if text := ask(4).spoken(); !strings.Contains(text, "sessions of this key together") {
+	mustReachModel(t, ask(2))
+	eventually(t, 10*time.Second, "another session of the key is stopped", func() bool { return ask(3).recovery() == "session_stopped" })
+	if text := ask(4).answerText(); !strings.Contains(text, "sessions of this key together") {
 		t.Errorf("said: %s", text)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// A key whose command fails is one that is refused: another target answers, and the event says why.
+// If the command for a key fails, another target answers, and the event has the reason.
 func TestKeyCommandFails(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	g := launch(t, strings.Replace(text(up, mapped("m", "cloud prim", "default spare")), "upstreams:",
+	g := launch(t, strings.Replace(text(up, modelMap("m", "cloud prim", "default spare")), "upstreams:",
 		"upstreams:\n  cloud: {url: \""+up.URL()+"/v1\", profile: hosted, keys: [{name: main, command: [/bin/sh, -c, \"echo no account >&2; exit 3\"], ttl: 1h}]}", 1))
 	if r := g.must(chat("m", false, "")); !strings.HasPrefix(r.target(), "default/spare") {
 		t.Errorf("answered by %s", r.target())

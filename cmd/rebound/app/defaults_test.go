@@ -16,8 +16,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// plain is a configuration in which nobody has set anything but what must be: two
-// upstreams and a model with one fallback.
+// plain sets only what is required: two upstreams, and models with one fallback each.
 const plain = `
 listen: 127.0.0.1:0
 upstreams:
@@ -26,8 +25,7 @@ upstreams:
 models:
 `
 
-// promised is how long a request may take that meets one fault and has a fallback: a stream, and an answer of
-// which nothing is seen before its end.
+// The limits for a request with one fault and a fallback: for a stream, and for an answer that arrives all at once.
 const (
 	promised      = 45 * time.Second
 	promisedWhole = 80 * time.Second
@@ -35,8 +33,8 @@ const (
 
 const backupText = "The fallback's own answer, complete."
 
-// backup is an upstream that is well, and a model that samples: an answer from
-// its beginning is its own. Asked to repeat its last words and go on, it does.
+// backup starts a healthy upstream whose answers differ from the primary's, as those of a sampling model
+// do. If it is asked to repeat its last words and go on, it continues the given text.
 func backup(t *testing.T) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
@@ -70,7 +68,7 @@ func backup(t *testing.T) *httptest.Server {
 	return s
 }
 
-// textOf is the text of an answer, streamed or not.
+// textOf returns the text of an answer, streamed or not.
 func textOf(r reply) string {
 	if !strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream") {
 		return gjson.GetBytes(r.body, "choices.0.message.content").Str
@@ -84,12 +82,12 @@ func textOf(r reply) string {
 	return b.String()
 }
 
-// TestDefaults: with nothing configured but URLs, names and one fallback, each
-// fault ends in one complete answer in time. The faults run side by side, in
-// real time: their limits are what is tested.
+// TestDefaults checks that with only URLs, names and one fallback configured, each fault ends in one
+// complete answer in time. The faults run in parallel and in real time, because the test is about the
+// default time limits.
 func TestDefaults(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes as long as the limits that nobody has changed")
+		t.Skip("takes as long as the default time limits")
 	}
 	faults := map[string]string{
 		"silence":            "hang",
@@ -119,13 +117,13 @@ func TestDefaults(t *testing.T) {
 			base := strings.NewReplacer(`"UP/`, `"`+up.URL()+"/", `"BACKUP/`, `"`+other.URL+"/", "PROFILE", profile).Replace(plain)
 			config := base
 			for name, script := range faults {
-				config += mappedMore(name, "default m@"+script, "backup m")
+				config += moreModels(name, "default m@"+script, "backup m")
 			}
-			config += strings.Replace(mappedMore("refused prefill", "default m@cut=0.5/prefill=refuse", "backup m"),
+			config += strings.Replace(moreModels("refused prefill", "default m@cut=0.5/prefill=refuse", "backup m"),
 				`upstream: default,`, `upstream: default, prefill: assistant,`, 1)
 			faulty := launch(t, config)
-			// By itself: what the others spend on second attempts is not there for it.
-			busy := launch(t, base+mappedMore("outage under traffic", "default m@hang,for=300s", "backup m"))
+			// A gateway of its own, because the other faults use up the budget of parallel attempts.
+			busy := launch(t, base+moreModels("outage under traffic", "default m@hang,for=300s", "backup m"))
 			var wg sync.WaitGroup
 			ask := func(g *gateway, name string, stream bool, after time.Duration) {
 				wg.Go(func() {

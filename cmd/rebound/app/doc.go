@@ -1,7 +1,6 @@
-// Package app is the one place that knows and wires every part of the gateway:
-// store, boards, breakers, facts, engine, edge and telemetry. It is embeddable:
-// tests and the demo run it in process.
+// Package app builds the gateway from its parts: store, boards, breakers, facts, engine, edge and
+// telemetry. It can be embedded: tests, the demo and "rebound run" run it in process.
 //
-// A reload builds a new core and swaps one pointer; the store, the breakers,
-// what was learnt, and the listener live on.
+// A reload builds a new core and swaps one pointer. The store, the breakers, the learned facts and
+// the listener stay.
 package app

@@ -15,7 +15,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// failing is a history whose newest result is the n-th failure of the same call.
+// failing returns messages whose last result is the n-th failure of the same call.
 func failing(n int) string {
 	b := `{"role":"user","content":"Build it."}`
 	for i := range n {
@@ -24,12 +24,12 @@ func failing(n int) string {
 	return b
 }
 
-// Every request with any event has exactly one request_done, whatever
-// the upstream does and however the request ends.
+// Every request with any event has exactly one request_done, whatever the upstream does and however the
+// request ends.
 func TestEveryRequestEnds(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	g := launch(t, text(up, mapped("moved", "two dead@503", "default spare")+mappedMore("silent", "default quiet@hang", "two spare")+mappedMore("unasked", "two dead@503", "default spare")))
+	g := launch(t, text(up, modelMap("moved", "two dead@503", "default spare")+moreModels("silent", "default quiet@hang", "two spare")+moreModels("unasked", "two dead@503", "default spare")))
 	scripts := []string{
 		"ok", "429", "429,retry-after-ms=20/ok", "503/ok", "503", "500", "html", "502", "body=empty", "ctx=20", "quota", "unauthorized", "gone", "overloaded/ok", "content-filter",
 		"no-param=temperature", "400", "reset/ok", "reset", "close/ok", "hang", "headers-hang", "half-json", "short", "over", "gzip", "cut=0.5", "fin=0.5", "stall=0.5", "error-event=0.5",
@@ -111,8 +111,8 @@ func TestEveryRequestEnds(t *testing.T) {
 	}
 }
 
-// A client and the operator can speak of the same request: every answer and every error
-// says by what id events know it.
+// Every answer and every error has the request's id in a header, so that client and operator can refer to
+// the same request.
 func TestRequestHeader(t *testing.T) {
 	t.Parallel()
 	g := launch(t, text(upstreamtest.New(upstreamtest.Options{}).Start(t), "log: {requests: true}"))

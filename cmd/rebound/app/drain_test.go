@@ -16,16 +16,16 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// drainTime is the drain of draining.
+// drainTime is the drain of the gateways that draining starts.
 const drainTime = 300 * time.Millisecond
 
-// draining starts a gateway with a short drain and a stream, and begins to stop
-// the gateway once the answer has begun.
+// draining starts a gateway with a short drain and a stream, and begins to stop the gateway once the
+// answer has begun.
 func draining(t *testing.T, model string) (g *gateway, up *upstreamtest.Running, stream *http.Response, begun time.Time) {
 	t.Helper()
 	up = upstreamtest.New(upstreamtest.Options{}).Start(t)
 	config := strings.Replace(text(up), "drain: 5s", "drain: "+drainTime.String(), 1)
-	g = launch(t, strings.Replace(config, "stream: {", "stream: {keepalive_after: 100ms, ", 1)) // so that silent ones begin
+	g = launch(t, strings.Replace(config, "stream: {", "stream: {keepalive_after: 100ms, ", 1)) // so that silent answers begin
 	stream, err := g.open(t.Context(), chat(model, true, ""))
 	if err != nil {
 		t.Fatal(err)
@@ -35,12 +35,12 @@ func draining(t *testing.T, model string) (g *gateway, up *upstreamtest.Running,
 	return g, up, stream, begun
 }
 
-// While a stream finishes, new requests are refused: the listener is gone, and a
-// connection that was open already gets an error that says so.
+// While a stream finishes, new requests are refused: the listener is closed, and requests on open
+// connections get an error that says so.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	g := launch(t, strings.Replace(text(up), "drain: 5s", "drain: 1m", 1)) // a busy machine may take its time
+	g := launch(t, strings.Replace(text(up), "drain: 5s", "drain: 1m", 1)) // enough for a busy machine
 	early, err := net.Dial("tcp", g.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.cancel()
-	eventually(t, 20*time.Second, "the gateway drains", func() bool { return len(g.log.lines(t, saying("draining"))) == 1 })
+	eventually(t, 20*time.Second, "the gateway drains", func() bool { return len(g.log.lines(t, hasMessage("draining"))) == 1 })
 	// It says so just before it does so.
 	eventually(t, 20*time.Second, "new connections are refused", func() bool {
 		r := g.ask(t.Context(), chat("late", false, ""))
@@ -66,7 +66,7 @@ func TestDrain(t *testing.T) {
 		}
 		err := json.Unmarshal(body, &envelope)
 		if e := envelope.Error; err != nil || e.Type != "rebound_error" || e.Code != "draining" || e.Message == "" {
-			t.Errorf("the refusal is no envelope: %s", body)
+			t.Errorf("the refusal is not an error envelope: %s", body)
 		}
 		if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
 			t.Errorf("a request on an open connection: status %d, header %v, body %s", status, header, body)
@@ -77,11 +77,11 @@ func TestDrain(t *testing.T) {
 	}
 	select {
 	case <-g.ended:
-		t.Error("Run returned while a stream was under way")
+		t.Error("Run returned during a stream")
 	default:
 	}
 	if r := read(stream); !r.ok() {
-		t.Errorf("the stream under way: %v", r)
+		t.Errorf("the running stream: %v", r)
 	}
 	finished := time.Now()
 	if err := g.stop(); err != nil {
@@ -90,12 +90,12 @@ func TestDrain(t *testing.T) {
 	if d := time.Since(finished); d > 20*time.Second {
 		t.Errorf("Run returned %v after the last answer", d)
 	}
-	if n := len(g.log.lines(t, troubled)); n != 0 {
-		t.Errorf("a drain in order logs troubles: %s", g.log)
+	if n := len(g.log.lines(t, isWarning)); n != 0 {
+		t.Errorf("a clean drain logs warnings: %s", g.log)
 	}
 }
 
-// request sends a request on a connection of the test's own.
+// request sends a request on a given connection.
 func request(conn net.Conn, body string) (int, http.Header, []byte, error) {
 	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return 0, nil, nil, err
@@ -110,8 +110,8 @@ func request(conn net.Conn, body string) (int, http.Header, []byte, error) {
 	return resp.StatusCode, resp.Header, text, err
 }
 
-// What takes longer than the drain is cut, visibly, on both sides, and the
-// gateway has stopped in order.
+// An answer that takes longer than the drain is visibly cut on both sides, and the gateway stops without
+// an error.
 func TestDrainIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, model := range map[string]string{
@@ -140,7 +140,7 @@ func TestDrainIsBounded(t *testing.T) {
 	}
 }
 
-// Live event streams have no end of their own and do not hold up a stop.
+// Live event streams never end by themselves and do not delay a stop.
 func TestDrainEndsEventStreams(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
@@ -158,7 +158,7 @@ func TestDrainEndsEventStreams(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	if d := time.Since(start); d > 30*time.Second {
-		t.Errorf("a reader of events held the stop up for %v", d)
+		t.Errorf("a reader of events delayed the stop by %v", d)
 	}
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the event stream: %v", err)

@@ -37,7 +37,7 @@ func dial(t *testing.T, g *gateway) net.Conn {
 	return c
 }
 
-// refusedWith reads one answer and returns its status and the code of its envelope.
+// refusedWith reads one answer and returns its status and its error code.
 func refusedWith(t *testing.T, c net.Conn) (int, string) {
 	t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -47,13 +47,12 @@ func refusedWith(t *testing.T, c net.Conn) (int, string) {
 	defer resp.Body.Close()
 	var envelope struct{ Error struct{ Type, Code string } }
 	if err := json.NewDecoder(resp.Body).Decode(&envelope); err != nil || envelope.Error.Type != "rebound_error" {
-		t.Errorf("%d: no envelope: %v", resp.StatusCode, err)
+		t.Errorf("%d: not an error envelope: %v", resp.StatusCode, err)
 	}
 	return resp.StatusCode, envelope.Error.Code
 }
 
-// A client that has sent half of its request does not hold up a stop, whatever it
-// is that it sends; it is told why.
+// A client that has sent half of its request does not delay a stop, and gets an error with the reason.
 func TestHalfSentBodiesDoNotDelayAStop(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
@@ -90,8 +89,7 @@ func TestHalfSentBodiesDoNotDelayAStop(t *testing.T) {
 	}
 }
 
-// What is wrong with a request's body is told as that, also where it is passed on
-// as it comes.
+// A broken request body is the client's error, also if the body is streamed to the upstream.
 func TestBrokenBodiesAreTheClients(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
@@ -121,7 +119,7 @@ func TestBrokenBodiesAreTheClients(t *testing.T) {
 	}
 }
 
-// A Content-Length is a promise: memory is for bytes that have come.
+// Memory is counted for received bytes, not for an announced Content-Length.
 func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
 	const clients = 200
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
@@ -142,14 +140,14 @@ func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// reading is the number of request bodies of this process that somebody waits for.
+// reading returns the number of goroutines of this process that read a request body.
 func reading() int {
 	buf := make([]byte, 8<<20)
 	return strings.Count(string(buf[:runtime.Stack(buf, true)]), "proxy.(*upload).Read(")
 }
 
-// A client that takes no byte of its answer is given up, and the upstream with it,
-// over HTTP/1.1 and HTTP/2; how long that takes can be changed while the gateway runs.
+// A client that reads nothing of its answer is disconnected, and its upstream request cancelled, over
+// HTTP/1.1 and HTTP/2. The time limit can change while the gateway runs.
 func TestStalledReaders(t *testing.T) {
 	t.Parallel()
 	const endless = "endless@big=20000000,chunks=20000"
@@ -169,7 +167,7 @@ func TestStalledReaders(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		t.Cleanup(func() { _ = resp.Body.Close() }) // and never read
+		t.Cleanup(func() { _ = resp.Body.Close() }) // never read
 	}
 	active := func() int { return int(w.up.Stats().Active) }
 	for version := 1; version <= 2; version++ {
@@ -191,7 +189,7 @@ func TestStalledReaders(t *testing.T) {
 	}
 }
 
-// cleartext2 speaks HTTP/2 without TLS, as proxies do.
+// cleartext2 returns a transport for HTTP/2 without TLS, as proxies use it.
 func cleartext2() *http.Transport {
 	tr := &http.Transport{Protocols: new(http.Protocols)}
 	tr.Protocols.SetUnencryptedHTTP2(true)
@@ -229,7 +227,7 @@ func TestCleartextHTTP2(t *testing.T) {
 	eventually(t, 20*time.Second, "the upstream is rid of the request", func() bool { return up.Stats().Active == 0 })
 }
 
-// What ends a stalled answer leaves one alone that is long in coming.
+// The limit for stalled readers does not end an answer whose upstream is slow.
 func TestSlowAnswersAreNoStalledReaders(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
@@ -245,8 +243,7 @@ func TestSlowAnswersAreNoStalledReaders(t *testing.T) {
 	}
 }
 
-// certify writes a certificate for 127.0.0.1 and its key into a folder, and returns
-// who trusts it.
+// certify writes a certificate for 127.0.0.1 and its key into a folder, and returns a pool that trusts it.
 func certify(t *testing.T, dir string, serial int64) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -276,8 +273,8 @@ func certify(t *testing.T, dir string, serial int64) *x509.CertPool {
 	return pool
 }
 
-// With a certificate clients speak TLS, over HTTP/2 if they know it. A renewed one
-// is used without a restart, and requests under way do not notice.
+// With a certificate, clients use TLS, and HTTP/2 if they support it. A renewed certificate is used without
+// a restart, and running requests are not affected.
 func TestTLSAndRenewal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

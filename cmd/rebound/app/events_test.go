@@ -16,11 +16,10 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// What one replica did is told live by another, and is in its history; a third that
-// starts later knows it, too.
+// The events of one replica appear live at another, and in its history, also at a replica that starts later.
 func TestReplicasShareEvents(t *testing.T) {
 	t.Parallel()
-	p := pair(t, unhurried(t, storetest.Redis(t)))
+	p := pair(t, slowStore(t, storetest.Redis(t)))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", p.two.url+"/rebound/events?event=request_done", nil)
@@ -40,7 +39,7 @@ func TestReplicasShareEvents(t *testing.T) {
 		}
 	}
 	if id == "" {
-		t.Fatal("the other replica does not tell of it")
+		t.Fatal("the other replica does not show the event")
 	}
 	for _, g := range []*gateway{p.one, p.two, launch(t, p.config)} {
 		resp, err := g.client.Get(g.url + "/rebound/events/history?event=request_done")

@@ -9,13 +9,14 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// An operator may let clients see that a fallback answers, beside the answer and never in it; by default nothing shows it.
+// An operator may show clients that a fallback answers, beside the answer and never in it. By default nothing
+// shows it.
 func TestFallbackVisible(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	const comment = ": a fallback answers: default/spare\n"
 	for visible, more := range map[bool]string{false: "", true: "fallback: {visible: true}"} {
-		g := launch(t, text(up, mapped("m", "default down@404", "default spare"), more))
+		g := launch(t, text(up, modelMap("m", "default down@404", "default spare"), more))
 		for _, streamed := range []bool{false, true} {
 			r := g.must(chat("m", streamed, ""))
 			if got := r.header.Get("X-Rebound-Fallback") == "default/spare"; got != visible {
@@ -24,7 +25,7 @@ func TestFallbackVisible(t *testing.T) {
 			if got := strings.Contains(string(r.body), comment); got != (visible && streamed) {
 				t.Errorf("visible %v, streamed %v: comment %v", visible, streamed, got)
 			}
-			if !strings.HasPrefix(r.target(), "default/spare") || r.spoken() == "" || strings.Contains(r.spoken(), "fallback") {
+			if !strings.HasPrefix(r.target(), "default/spare") || r.answerText() == "" || strings.Contains(r.answerText(), "fallback") {
 				t.Errorf("the answer: %v", r)
 			}
 		}

@@ -17,16 +17,16 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// kept is how a session's requests went.
-type kept struct {
+// rewriteStats counts how a session's requests were rewritten.
+type rewriteStats struct {
 	rewritten int // requests that arrived in another form than the client's
 	changed   int // of those, how often the part that two requests share was rewritten anew
 	before    string
 	sent      []byte
 }
 
-// see notes what arrived for a body; false if it was the client's own bytes.
-func (k *kept) see(body string, got []byte) bool {
+// record compares what arrived with a body; it reports whether it was rewritten.
+func (k *rewriteStats) record(body string, got []byte) bool {
 	if string(got) == body {
 		return false
 	}
@@ -38,10 +38,9 @@ func (k *kept) see(body string, got []byte) bool {
 	return true
 }
 
-// A session that has overflowed once does not overflow again: its requests are
-// rewritten the same way before they are sent, by every replica and after a
-// restart, however soon after an answer the next request comes. So the session
-// costs less than the same requests on a window without an end.
+// A session that has overflowed once does not overflow again: every replica rewrites its requests in the same
+// way before it sends them, also after a restart, and however soon the next request comes. So the session
+// costs less than on an unlimited window.
 func TestFitSessions(t *testing.T) {
 	t.Parallel()
 	long := []fitted{{80_000, 0.65}, {64_000, 0.57}, {48_000, 0.45}}
@@ -85,22 +84,20 @@ func TestFitSessions(t *testing.T) {
 	}
 }
 
-// fitted is what a session may cost on a window, as a share of what it costs on
-// one without an end.
+// fitted is the limit of a session's cost on a window, as a share of its cost on an unlimited one.
 type fitted struct {
 	window int
 	most   float64
 }
 
-// replay sends a session's requests through gateways in turn, which are started
-// anew in the middle, and judges how they went.
+// replay sends a session's requests through gateways in turn, which restart in the middle, and checks the result.
 func (f fitted) replay(t *testing.T, list []string, replicas int, whole float64, useless bool) {
 	w := newWindowed(f.window)
 	w.useless = useless
 	up := startStrict(t, w.ask)
-	config := up.config(noNotes, fastRecovery, patient, unhurried(t, storetest.StartRedis(t).URL()))
+	config := up.config(noNotes, fastRecovery, patientLimits, slowStore(t, storetest.StartRedis(t).URL()))
 	var now, all []*gateway
-	var k kept
+	var k rewriteStats
 	for i, body := range list {
 		if i == 0 || i == len(list)*2/3 {
 			stop(t, now...)
@@ -111,7 +108,7 @@ func (f fitted) replay(t *testing.T, list []string, replicas int, whole float64,
 			all = append(all, now...)
 		}
 		r := now[i%replicas].must(body)
-		if !k.see(body, w.last()) && k.rewritten > 0 {
+		if !k.record(body, w.last()) && k.rewritten > 0 {
 			t.Errorf("request %d arrived as it was: %v", i, r)
 		}
 	}
@@ -131,17 +128,16 @@ func (f fitted) replay(t *testing.T, list []string, replicas int, whole float64,
 	if w.overflows != 1 {
 		t.Errorf("%d overflows", w.overflows)
 	}
-	if n := told(t, "trajectory_compressed", all...); k.changed > max(0, n-1) || 8*k.changed > k.rewritten {
+	if n := countEvents(t, "trajectory_compressed", all...); k.changed > max(0, n-1) || 8*k.changed > k.rewritten {
 		t.Errorf("the prefix was rewritten %d times, and edited %d times", k.changed, n)
 	}
 }
 
-// patient is an upstream that is not asked twice because the machine is busy:
-// what that costs is no matter of fitting.
-const patient = "learn: {first_token: {min: 60s, whole: 60s, per_tokens: 1000000, same_after: 60s, reasoning: 60s}}"
+// patientLimits avoid parallel attempts on a busy machine, whose cost is not that of fitting.
+const patientLimits = "learn: {first_token: {min: 60s, whole: 60s, per_tokens: 1000000, same_after: 60s, reasoning: 60s}}"
 
-// common is how much of a rewritten request has to come again in the next one:
-// all of it up to its last message, as far as the client's requests agree.
+// common returns how much of a rewritten request must be in the next one unchanged: everything before its last
+// message, as far as the client's requests agree.
 func common(before, body string, sent []byte) int {
 	end := strings.LastIndex(before, "]}")
 	if !strings.HasPrefix(body, before[:end]) {
@@ -150,8 +146,7 @@ func common(before, body string, sent []byte) int {
 	return bytes.LastIndex(sent, []byte("]}"))
 }
 
-// Notes stand behind the history, and what is fitted is the history: with both, each
-// request still begins as the one before, as far as that was no note.
+// With notes at the end and a fitted history, each request still begins like the one before, apart from notes.
 func TestNotesAndFitting(t *testing.T) {
 	t.Parallel()
 	s := recorded(t, "pi-large-session-seg0-slice2")
@@ -163,8 +158,8 @@ func TestNotesAndFitting(t *testing.T) {
 	}
 	w := newWindowed(32_000)
 	up := startStrict(t, w.ask)
-	g := launch(t, up.config(fastRecovery, patient))
-	var k kept
+	g := launch(t, up.config(fastRecovery, patientLimits))
+	var k rewriteStats
 	notes, fittings := 0, 0
 	for i, body := range s.requests() {
 		sent := g.sent(w, body)
@@ -176,12 +171,12 @@ func TestNotesAndFitting(t *testing.T) {
 			continue
 		}
 		before := k.changed
-		if k.see(body, sent); k.changed > before {
-			if n := told(t, "trajectory_compressed", g); n == fittings {
+		if k.record(body, sent); k.changed > before {
+			if n := countEvents(t, "trajectory_compressed", g); n == fittings {
 				t.Errorf("request %d begins otherwise, and nothing was fitted", i)
 			}
 		}
-		fittings = told(t, "trajectory_compressed", g)
+		fittings = countEvents(t, "trajectory_compressed", g)
 	}
 	t.Logf("%d notes, %d of %d requests rewritten, %d fittings", notes, k.rewritten, len(s.requests()), fittings)
 	if notes < 3 || fittings < 1 || k.rewritten < 10 {
@@ -190,23 +185,22 @@ func TestNotesAndFitting(t *testing.T) {
 	stop(t, g)
 }
 
-// The next request may go to another replica as soon as the client has an
-// answer: what was edited for that is in the store by then, however far away
-// the store is from the replica that edited.
+// As soon as the client has an answer, its next request may go to another replica: by then the edits are in the
+// store, however slow the store is.
 func TestFitAtOnce(t *testing.T) {
 	t.Parallel()
 	s := record(t, probetest.Synthetic(5, 300_000))
 	w := newWindowed(40_000)
 	up := startStrict(t, w.ask)
 	server := storetest.StartRedis(t)
-	config := up.config(noNotes, fastRecovery, patient, unhurried(t, server.URL()))
+	config := up.config(noNotes, fastRecovery, patientLimits, slowStore(t, server.URL()))
 	near := launch(t, config)
 	far := launch(t, strings.Replace(config, server.Addr(), distant(t, server.Addr(), 4*time.Millisecond), 1))
-	var k kept
+	var k rewriteStats
 	late := s.ends[len(s.ends)-10 : len(s.ends)-2]
 	for i, end := range late {
 		body := s.body(end)
-		if k.see(body, []*gateway{far, near}[i%2].sent(w, body)); k.changed > 0 {
+		if k.record(body, []*gateway{far, near}[i%2].sent(w, body)); k.changed > 0 {
 			t.Errorf("request %d has another beginning", i)
 		}
 	}
@@ -216,22 +210,21 @@ func TestFitAtOnce(t *testing.T) {
 	stop(t, far, near)
 }
 
-// sent is what arrives at the upstream of a request that has to succeed.
+// sent sends a request that has to succeed and returns what arrives at the upstream.
 func (g *gateway) sent(w *windowed, body string) []byte {
 	g.t.Helper()
 	g.must(body)
 	return w.last()
 }
 
-// A conversation that one process serves never touches the store while it is
-// well; another process that takes it over asks once.
+// A healthy conversation at one process never reads the store. Another process that takes it over reads once.
 func TestFitStoreTrips(t *testing.T) {
 	t.Parallel()
-	p := startTap(t, storetest.StartRedis(t).Addr())
+	p := startStoreCounter(t, storetest.StartRedis(t).Addr())
 	s := record(t, probetest.Synthetic(5, 200_000))
 	w := newWindowed(0)
 	up := startStrict(t, w.ask)
-	_, list := twins(t, up, "redis://"+p.addr+"/0", noNotes, patient)
+	_, list := twoReplicas(t, up, "redis://"+p.addr+"/0", noNotes, patientLimits)
 	one, two := list[0], list[1]
 	served := 0
 	trips := func(g *gateway, n int) int64 {
@@ -258,11 +251,10 @@ func TestFitStoreTrips(t *testing.T) {
 	stop(t, list...)
 }
 
-// noNotes keeps what the sessions' tools answered from changing requests.
+// noNotes keeps tool results from changing requests.
 const noNotes = "inspect: {enabled: false}"
 
-// What cannot be made to fit, or is none of the gateway's business, meets the
-// upstream's own error.
+// A request that cannot be fitted, or must not be, gets the upstream's own error.
 func TestFitLeavesAlone(t *testing.T) {
 	t.Parallel()
 	s := record(t, probetest.Synthetic(5, 200_000))
@@ -286,7 +278,7 @@ func TestFitLeavesAlone(t *testing.T) {
 			up := startStrict(t, w.ask)
 			g := launch(t, up.config(noNotes, fastRecovery))
 			if c.before != "" {
-				if r := g.must(c.before); r.did() != "fit" {
+				if r := g.must(c.before); r.recovery() != "fit" {
 					t.Fatalf("not fitted: %v", r)
 				}
 			}
@@ -303,22 +295,21 @@ func TestFitLeavesAlone(t *testing.T) {
 	}
 }
 
-// A session with edits whose target refuses them gets the client's bytes sent
-// again, and then what is really wrong with those.
+// If the target refuses a session's edits, the gateway sends the client's bytes, and the client gets their real error.
 func TestFitRefused(t *testing.T) {
 	t.Parallel()
 	s := record(t, probetest.Synthetic(5, 200_000))
 	w := newWindowed(40_000)
 	strictly := false
-	up := startStrict(t, func(body []byte) ruling {
+	up := startStrict(t, func(body []byte) verdict {
 		if strictly && bytes.Contains(body, []byte("_compressed")) {
-			return ruling{status: 400, body: `{"error":{"message":"This deployment takes no such marks.","type":"invalid_request_error","param":null,"code":null}}`}
+			return verdict{status: 400, body: `{"error":{"message":"This deployment takes no such marks.","type":"invalid_request_error","param":null,"code":null}}`}
 		}
 		return w.ask(body)
 	})
 	g := launch(t, up.config(noNotes, fastRecovery))
 	n := len(s.ends)
-	if r := g.must(s.body(s.ends[n-2])); r.did() != "fit" {
+	if r := g.must(s.body(s.ends[n-2])); r.recovery() != "fit" {
 		t.Fatalf("not fitted: %v", r)
 	}
 	up.mu.Lock()
@@ -334,15 +325,14 @@ func TestFitRefused(t *testing.T) {
 	}
 }
 
-// The same where the first fitted copy is refused: the client learns that its
-// request is too long, which it may know how to help.
+// If the target refuses the first fitted copy, the client learns that its request is too long.
 func TestFitRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := record(t, probetest.Synthetic(5, 200_000))
 	w := newWindowed(40_000)
-	up := startStrict(t, func(body []byte) ruling {
+	up := startStrict(t, func(body []byte) verdict {
 		if bytes.Contains(body, []byte("_compressed")) {
-			return ruling{status: 400, body: `{"error":{"message":"This deployment takes no such marks.","type":"invalid_request_error","param":null,"code":null}}`}
+			return verdict{status: 400, body: `{"error":{"message":"This deployment takes no such marks.","type":"invalid_request_error","param":null,"code":null}}`}
 		}
 		return w.ask(body)
 	})
@@ -353,8 +343,7 @@ func TestFitRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// A picture is not counted by the size of its bytes, and stays where it is when
-// the history around it is made smaller.
+// A picture is not counted by its bytes, and stays when the history around it is shortened.
 func TestFitPictures(t *testing.T) {
 	t.Parallel()
 	s := record(t, probetest.Synthetic(5, 200_000))
@@ -366,17 +355,17 @@ func TestFitPictures(t *testing.T) {
 	up := startStrict(t, w.ask)
 	g := launch(t, up.config(noNotes, fastRecovery))
 	end, other := s.ends[len(s.ends)-1], record(t, probetest.Synthetic(6, 200_000))
-	if r := g.must(other.body(other.ends[len(other.ends)-1])); r.did() != "fit" { // now the window is known
+	if r := g.must(other.body(other.ends[len(other.ends)-1])); r.recovery() != "fit" { // now the window is known
 		t.Fatalf("not fitted: %v", r)
 	}
 	early := s.ends[len(s.ends)/3]
 	small := strings.TrimSuffix(s.body(early), "]}") + "," + picture + "]}"
-	if r := g.must(small); r.did() != "" || string(w.last()) != small {
+	if r := g.must(small); r.recovery() != "" || string(w.last()) != small {
 		t.Errorf("a request that fits was changed for the size of its picture: %v", r)
 	}
 	s.messages[early] = picture
 	large := strings.TrimSuffix(s.body(end), "]}") + "," + picture + "]}"
-	if r := g.must(large); !strings.Contains(r.did(), "fit") || bytes.Count(w.last(), []byte("data:image/png")) == 0 {
+	if r := g.must(large); !strings.Contains(r.recovery(), "fit") || bytes.Count(w.last(), []byte("data:image/png")) == 0 {
 		t.Errorf("the last picture is gone: %v", r)
 	}
 	if tail := w.last(); !bytes.HasSuffix(tail, []byte(picture+"]}")) {
@@ -384,7 +373,7 @@ func TestFitPictures(t *testing.T) {
 	}
 }
 
-// Nothing happens to small requests, also where the window is known.
+// Small requests are not changed, also if the window is known.
 func TestFitHealthy(t *testing.T) {
 	t.Parallel()
 	s, other := record(t, probetest.Synthetic(5, 200_000)), record(t, probetest.Synthetic(6, 200_000))
@@ -396,14 +385,14 @@ func TestFitHealthy(t *testing.T) {
 			g.must(other.body(other.ends[len(other.ends)-1]))
 			eventually(t, 20*time.Second, "the fitting is told", func() bool { return strings.Contains(g.log.String(), "trajectory_compressed") })
 		}
-		before := len(g.log.lines(t, named("trajectory_compressed")))
+		before := len(g.log.lines(t, isEvent("trajectory_compressed")))
 		for _, end := range s.ends[:len(s.ends)/4] {
 			body := strings.Replace(s.body(end), `"stream":false`, `"stream" : false, "x":1.50`, 1)
-			if r := g.must(body); string(w.last()) != body || r.did() != "" || r.tries() != "1" {
+			if r := g.must(body); string(w.last()) != body || r.recovery() != "" || r.attempts() != "1" {
 				t.Errorf("a healthy request was changed: %v", r)
 			}
 		}
-		if n := len(g.log.lines(t, named("trajectory_compressed"))); n != before {
+		if n := len(g.log.lines(t, isEvent("trajectory_compressed"))); n != before {
 			t.Errorf("%d more events", n-before)
 		}
 	}

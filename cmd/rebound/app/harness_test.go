@@ -19,11 +19,10 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// No test of this package leaves a goroutine behind: neither a gateway that was
-// stopped nor a request that it served.
+// No test of this package leaks a goroutine.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quick are limits that keep tests short. UP is the scripted upstream.
+// quick is a configuration with short time limits. UP is the scripted upstream.
 const quick = `
 listen: 127.0.0.1:0
 drain: 5s
@@ -48,14 +47,13 @@ func environ(name string) (string, bool) {
 	return v, ok
 }
 
-// text is the quick configuration with more keys, for an upstream.
+// text returns the quick configuration for an upstream, with more lines.
 func text(up *upstreamtest.Running, more ...string) string {
 	return strings.ReplaceAll(quick+strings.Join(more, "\n"), "UP/", up.URL()+"/")
 }
 
-// mapped is a model map in which m has these targets, in this order. Each is
-// "upstream model".
-func mapped(m string, targets ...string) string {
+// modelMap returns a model map in which m has these targets in this order, each as "upstream model".
+func modelMap(m string, targets ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "models:\n  %q:\n    targets:\n", m)
 	for _, t := range targets {
@@ -120,7 +118,7 @@ func (g *gateway) stop() error {
 	return g.err
 }
 
-// reply is what a client saw of an answer.
+// reply is an answer as the client sees it.
 type reply struct {
 	status int
 	header http.Header
@@ -139,7 +137,7 @@ func (r reply) target() string { return r.header.Get("X-Rebound-Target") }
 // ok reports whether the answer is complete and clean.
 func (r reply) ok() bool { return r.status == http.StatusOK && r.broken == nil }
 
-// chat is the body of a request; extra is more JSON fields, like `"n":2,`.
+// chat returns the body of a request; extra is more JSON fields, such as `"n":2,`.
 func chat(model string, stream bool, extra string) string {
 	return fmt.Sprintf(`{"model":%q,"stream":%v,%s"messages":[{"role":"user","content":"Hello."}]}`, model, stream, extra)
 }
@@ -226,18 +224,18 @@ func (l *logBuffer) lines(t *testing.T, match func(line map[string]any) bool) []
 	return out
 }
 
-// saying matches lines whose message contains text.
-func saying(text string) func(map[string]any) bool {
+// hasMessage matches lines whose message contains text.
+func hasMessage(text string) func(map[string]any) bool {
 	return func(line map[string]any) bool {
 		msg, _ := line["msg"].(string)
 		return strings.Contains(msg, text)
 	}
 }
 
-// troubled matches lines of the levels WARN and ERROR.
-func troubled(line map[string]any) bool { return line["level"] == "WARN" || line["level"] == "ERROR" }
+// isWarning matches lines of the levels WARN and ERROR.
+func isWarning(line map[string]any) bool { return line["level"] == "WARN" || line["level"] == "ERROR" }
 
-// eventually waits until cond holds, and fails the test if it does not in time.
+// eventually waits until cond holds, and fails the test after within.
 func eventually(t *testing.T, within time.Duration, what string, cond func() bool) {
 	t.Helper()
 	end := time.Now().Add(within)
@@ -249,10 +247,10 @@ func eventually(t *testing.T, within time.Duration, what string, cond func() boo
 	}
 }
 
-// count is the number of requests for a model that have reached the upstream.
+// count returns the number of requests for a model that reached the upstream.
 func count(up *upstreamtest.Running, model string) int { return len(up.Requests(model)) }
 
-// metrics is what the gateway's /metrics says.
+// metrics returns the gateway's /metrics.
 func (g *gateway) metrics() string {
 	resp, err := g.client.Get(g.url + "/metrics")
 	if err != nil {

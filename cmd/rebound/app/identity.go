@@ -10,36 +10,36 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// identifier adapts package session to the edge.
+// identifier implements proxy.Identifier with package session.
 type identifier struct{ conversations *session.Known }
 
 func (i identifier) Identify(body *transcript.Body, credential, explicit string, hints []string) proxy.Identity {
-	k := &known{in: session.Input{Body: body, Explicit: explicit, Hints: hints}}
+	k := &identity{in: session.Input{Body: body, Explicit: explicit, Hints: hints}}
 	k.in.Credential = append(k.key[:0], credential...)
 	k.session = i.conversations.Identify(k.in)
 	return k
 }
 
-// usualKey is up to how many bytes most API keys have.
+// usualKey is the size of most API keys, in bytes.
 const usualKey = 64
 
-// known is what a request is identified by, for what is asked of few requests.
-type known struct {
+// identity implements proxy.Identity. It computes what only few requests need on demand.
+type identity struct {
 	in      session.Input
-	key     [usualKey]byte // room for the credential
+	key     [usualKey]byte // buffer for the credential, to save an allocation
 	session string
 	once    sync.Once
 	aside   bool
 }
 
 // Session implements proxy.Identity.
-func (k *known) Session() string { return k.session }
+func (k *identity) Session() string { return k.session }
 
 // Hint implements proxy.Identity.
-func (k *known) Hint() string { return session.HintOf(k.in) }
+func (k *identity) Hint() string { return session.HintOf(k.in) }
 
 // Side implements proxy.Identity. It may be called by several goroutines.
-func (k *known) Side() bool {
+func (k *identity) Side() bool {
 	if k.session == "" {
 		return false
 	}
@@ -48,10 +48,10 @@ func (k *known) Side() bool {
 }
 
 // Affinity implements proxy.Identity.
-func (k *known) Affinity() uint64 { return session.Affinity(k.in) }
+func (k *identity) Affinity() uint64 { return session.Affinity(k.in) }
 
 // Pin implements proxy.Identity.
-func (k *known) Pin() string {
+func (k *identity) Pin() string {
 	if k.session == "" {
 		return ""
 	}

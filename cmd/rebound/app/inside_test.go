@@ -9,8 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// With an address of its own what an operator sees is nowhere else, and nothing else is
-// there; a stop ends both.
+// With admin.listen, the operator's paths are only at that address, and nothing else is there. A stop closes both.
 func TestAdminListen(t *testing.T) {
 	t.Parallel()
 	g := launch(t, text(upstreamtest.New(upstreamtest.Options{}).Start(t), "admin: {listen: \"127.0.0.1:0\"}"))

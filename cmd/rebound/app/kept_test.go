@@ -13,16 +13,16 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// TestKeptForReplicas: what the id of a continued response stands for is known to every replica, and to
-// its own client only. In Redis it is encrypted; with store.content: off nothing of it is there, and such
-// a response is not continued, as the next request may come to another replica.
+// TestKeptForReplicas checks that every replica can continue a response from its id, and only for its own client.
+// Redis holds the conversation encrypted. With store.content: off it holds nothing of it, and such a response is not
+// continued, because the next request may reach another replica.
 func TestKeptForReplicas(t *testing.T) {
 	for _, content := range []string{"sealed", "off"} {
 		t.Run(content, func(t *testing.T) {
 			t.Parallel()
 			const mark = "Zq8mark"
 			redis := storetest.StartRedis(t).URL()
-			p := pair(t, strings.TrimSuffix(unhurried(t, redis), "}")+", content: "+content+"}")
+			p := pair(t, strings.TrimSuffix(slowStore(t, redis), "}")+", content: "+content+"}")
 			body := fmt.Sprintf(`{"model":"m@text=A,cut=0.5,unkept/text=A","temperature":0,"stream":true,"input":"A question with %s in it."}`, mark)
 			r := p.one.at(http.MethodPost, "", body, "sk-client")
 			said := string(r.body)
@@ -38,7 +38,7 @@ func TestKeptForReplicas(t *testing.T) {
 			}
 			if content == "off" {
 				if !strings.Contains(said, "With store: false") {
-					t.Errorf("it does not say what would help: %s", said)
+					t.Errorf("the error does not say what would help: %s", said)
 				}
 				return
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// learned asks a gateway what it learned.
+// learned returns what a gateway has learned.
 func (g *gateway) learned() (l recovery.Learned) {
 	g.t.Helper()
 	if err := json.Unmarshal([]byte(g.admin("GET", "/rebound/learn", "")), &l); err != nil {
@@ -25,7 +25,7 @@ func (g *gateway) learned() (l recovery.Learned) {
 	return l
 }
 
-// admin asks a gateway's admin interface, which has to do it.
+// admin calls a gateway's admin API, which has to succeed.
 func (g *gateway) admin(method, path, body string) string {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
@@ -44,11 +44,10 @@ func (g *gateway) admin(method, path, body string) string {
 	return string(answer)
 }
 
-// wedged is the conversation of a session whose call fails twice, so that the model is
-// given a strategy, and then what follows it.
-func wedged(session int, follows ...move) talk {
-	k := talk{model: "m", tools: []string{shell, files}, messages: []string{message("system", "You are an agent."), user(fmt.Sprintf("Task %d.", session))}}
-	for i, m := range append([]move{missing(session), missing(session)}, follows...) {
+// failedTwice is a conversation whose call fails twice, so that the model gets a strategy, and then follows.
+func failedTwice(session int, follows ...toolStep) conversation {
+	k := conversation{model: "m", tools: []string{shell, files}, messages: []string{message("system", "You are an agent."), user(fmt.Sprintf("Task %d.", session))}}
+	for i, m := range append([]toolStep{missing(session), missing(session)}, follows...) {
 		id := fmt.Sprintf("c%d_%d", session, i)
 		k = k.with(calls(call(id, m.tool, m.args)), result(id, m.result))
 	}
@@ -56,33 +55,33 @@ func wedged(session int, follows ...move) talk {
 }
 
 // missing is the call that fails, in each session in the same way.
-func missing(session int) move {
-	return move{"read", fmt.Sprintf(`{"path":"Zq7mark%d.py"}`, session), fmt.Sprintf("Error: ENOENT: no such file or directory, open 'Zq7mark%d.py'", session)}
+func missing(session int) toolStep {
+	return toolStep{"read", fmt.Sprintf(`{"path":"Zq7mark%d.py"}`, session), fmt.Sprintf("Error: ENOENT: no such file or directory, open 'Zq7mark%d.py'", session)}
 }
 
-// resolved is the move after which what a session was stuck at is done.
-func resolved(session int) move {
-	return move{"read", fmt.Sprintf(`{"path":"src/Zq7mark%d.py"}`, session), "print('Zq7mark')\n"}
+// resolved is the step that resolves the failure of a session.
+func resolved(session int) toolStep {
+	return toolStep{"read", fmt.Sprintf(`{"path":"src/Zq7mark%d.py"}`, session), "print('Zq7mark')\n"}
 }
 
-// Two replicas learn together, also about a session whose requests change between
-// them; what they keep has no word of what was said; the corpus of one is another's.
+// Two replicas learn together, also about a session that uses both. The store has no text of a conversation, and
+// one gateway can import the corpus of another.
 func TestReplicasLearn(t *testing.T) {
 	t.Parallel()
 	redis := storetest.Redis(t)
-	p := pair(t, unhurried(t, redis))
+	p := pair(t, slowStore(t, redis))
 	for i := range 12 {
 		a, b := p.one, p.two
 		if i%2 == 1 {
 			a, b = b, a
 		}
 		open := a.learned().Open
-		a.must(wedged(i).body())
+		a.must(failedTwice(i).body())
 		eventually(t, 10*time.Second, "its intervention is open", func() bool { return a.learned().Open > open })
 		if i < 9 {
-			b.must(wedged(i, resolved(i)).body())
+			b.must(failedTwice(i, resolved(i)).body())
 		} else {
-			b.must(wedged(i, missing(i)).body())
+			b.must(failedTwice(i, missing(i)).body())
 		}
 		eventually(t, 10*time.Second, "its outcome is known to both", func() bool {
 			return a.learned().Observations == i+1 && b.learned().Observations == i+1
@@ -117,16 +116,16 @@ func TestReplicasLearn(t *testing.T) {
 	}
 }
 
-// While Redis is lost both replicas go on learning by themselves; once it is back they
-// know what both found out. Poisoned and enormous entries change nothing.
+// Without Redis both replicas continue to learn; afterwards both know what either learned. Poisoned and huge
+// entries change nothing.
 func TestLearningOutlivesRedis(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
 	p := pair(t, shared(t, server.URL(), 500*time.Millisecond))
 	learn := func(g *gateway, i, want int) {
 		t.Helper()
-		g.must(wedged(i).body())
-		g.must(wedged(i, resolved(i)).body())
+		g.must(failedTwice(i).body())
+		g.must(failedTwice(i, resolved(i)).body())
 		eventually(t, 20*time.Second, "the outcome is known", func() bool { return g.learned().Observations == want })
 	}
 	learn(p.one, 1, 1)
@@ -147,12 +146,12 @@ func TestLearningOutlivesRedis(t *testing.T) {
 	learn(p.two, 4, 4)
 }
 
-// A request in which nothing failed asks the store nothing on behalf of learning.
+// For a request without failures, learning does not use the store.
 func TestHealthyRequestsLearnNothing(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	g := launch(t, text(up))
-	k := wedged(1)
+	k := failedTwice(1)
 	k.messages = k.messages[:2]
 	g.must(k.with(calls(call("a", "bash", `{"command":"ls"}`)), result("a", "a.txt\n")).body())
 	if l := g.learned(); l.Open != 0 || l.Observations != 0 || l.Mode != "act" {

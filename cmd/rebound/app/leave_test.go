@@ -15,7 +15,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// faults are what upstreams of this test do, one for each request.
+// faults lists the upstream's faults, one per request.
 var faults = []string{
 	"ok", "delay=100ms", "gap=10ms", "503x2/ok", "429,retry-after-ms=50/ok", "reset/ok", "close/ok", "reset", "cut=0.5/ok", "cut=0.5",
 	"fin=0.6/ok", "stall=0.5:10s/ok", "stall=0.3", "hang", "hang/ok", "headers-hang", "first=300ms,gap=5ms", "first=10s", "half-json/ok",
@@ -23,18 +23,16 @@ var faults = []string{
 	"bad-chunk/ok", "status-junk/ok", "short/ok", "html", "big=300000,chunks=100", "pings=20ms,first=400ms", "no-param=max_tokens", "529x9",
 }
 
-// Clients leave at any moment: before the answer, within it, while the gateway
-// waits, resends, races or continues. Each time everything upstream ends with
-// them: no goroutine and no request stays behind, but for what lost a race whose
-// client was answered and is read on, once for a target and once for its probe;
-// and no target is lost to a place that nobody gives back.
+// Clients leave at any moment: before the answer, within it, and while the gateway waits, resends, runs
+// parallel attempts or continues. Every upstream request ends with its client, except the loser of a
+// parallel attempt whose client got an answer, which is read to its end. No goroutine and no place of a target leaks.
 func TestClientsLeave(t *testing.T) {
 	const requests, atOnce = 300, 24
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	up := upstreamtest.New(upstreamtest.Options{KeepRequests: -1}).Start(t)
-	g := launch(t, text(up, mapped("shared", "default prim", "default spare"), "log: {requests: true}"))
+	g := launch(t, text(up, modelMap("shared", "default prim", "default spare"), "log: {requests: true}"))
 	g.must(chat("warm", true, ""))
 	g.must(chat("shared", false, ""))
 	baseline := ours()
@@ -121,9 +119,8 @@ func TestClientsLeave(t *testing.T) {
 	})
 }
 
-// A client that leaves gives back what its attempt had taken: the one probe of a
-// half-open breaker, the one place of a key after its cool-down, the place of a
-// resend. Else nobody would ever get it again.
+// A client that leaves gives back what its attempt holds: the probe of a half-open breaker, the place of a
+// key after its cool-down, or the place of a resend. Otherwise no other request would ever get it.
 func TestLeaversGiveBackPlaces(t *testing.T) {
 	t.Parallel()
 	const breaker = "breaker: {open: 3s, open_max: 3s, cooldown: 50ms}"
@@ -153,7 +150,7 @@ func TestLeaversGiveBackPlaces(t *testing.T) {
 			t.Run(tt.name+" "+when.name, func(t *testing.T) {
 				t.Parallel()
 				up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-				config := text(up, mapped("m", "default prim", "default spare")+mappedMore("solo", "default prim"))
+				config := text(up, modelMap("m", "default prim", "default spare")+moreModels("solo", "default prim"))
 				config = strings.Replace(config, breaker, tt.breaker, 1)
 				g := launch(t, strings.Replace(config, "min: 1s, whole: 1s, per_tokens: 1000000, same_after: 2s", "min: 700ms, whole: 700ms, per_tokens: 1000000, same_after: 700ms", 1))
 				model := "m"
@@ -194,8 +191,7 @@ func TestLeaversGiveBackPlaces(t *testing.T) {
 	}
 }
 
-// ours returns the stacks of the goroutines that run code of the gateway, which
-// the scripted upstream is not part of.
+// ours returns the stacks of goroutines that run code of the gateway, without the scripted upstream.
 func ours() []string {
 	buf := make([]byte, 8<<20)
 	var out []string

@@ -9,9 +9,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/route"
 )
 
-// limits are what keys, and all clients together, may use. A name of the model
-// map costs what its first target with a price does, unless it has a price itself.
-func limits(cfg *configs.Config) quota.Config {
+// quotaConfig returns the limits of keys and of all clients together. A mapped model without a
+// price gets that of its first target with one.
+func quotaConfig(cfg *configs.Config) quota.Config {
 	c := quota.Config{Keys: map[string]quota.Limits{}, Total: cfg.Proxy.Limits.Total, Prices: maps.Clone(cfg.Proxy.Prices)}
 	for _, k := range cfg.Proxy.Auth.Keys {
 		c.Keys[k.Name] = k.Limits.Limits
@@ -27,9 +27,9 @@ func limits(cfg *configs.Config) quota.Config {
 	return c
 }
 
-// limiting is the limiter, nil where nothing is limited: then requests do not ask it.
-func (a *App) limiting(cfg *configs.Config) *quota.Limiter {
-	c := limits(cfg)
+// activeLimiter returns the limiter, or nil if there are no limits, so that requests skip it.
+func (a *App) activeLimiter(cfg *configs.Config) *quota.Limiter {
+	c := quotaConfig(cfg)
 	any := c.Total.Any()
 	for _, l := range c.Keys {
 		any = any || l.Any()
@@ -40,8 +40,8 @@ func (a *App) limiting(cfg *configs.Config) *quota.Limiter {
 	return a.limiter
 }
 
-// fixed is what the configuration switches off or down.
-func fixed(cfg *configs.Config) *route.Switches {
+// configuredSwitches returns the disabled upstreams and the modes in the configuration.
+func configuredSwitches(cfg *configs.Config) *route.Switches {
 	w := &route.Switches{}
 	add := func(of, name string, mode recovery.Mode) {
 		if mode != "" && mode != recovery.ModeAct {
@@ -63,14 +63,14 @@ func fixed(cfg *configs.Config) *route.Switches {
 	return w
 }
 
-// switching is what admin changes of the switches in force.
-type switching struct{ *App }
+// switchAdmin implements admin.Switches with the switches in force.
+type switchAdmin struct{ *App }
 
 // List implements admin.Switches.
-func (s switching) List() []recovery.Switch { return s.switches.Load().List() }
+func (s switchAdmin) List() []recovery.Switch { return s.switches.Load().List() }
 
 // Set implements admin.Switches.
-func (s switching) Set(w recovery.Switch) error { return s.switches.Load().Set(w) }
+func (s switchAdmin) Set(w recovery.Switch) error { return s.switches.Load().Set(w) }
 
 // Clear implements admin.Switches.
-func (s switching) Clear(of, name string) bool { return s.switches.Load().Clear(of, name) }
+func (s switchAdmin) Clear(of, name string) bool { return s.switches.Load().Clear(of, name) }

@@ -13,12 +13,12 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// limited is the configuration of a gateway key with limits; its value is keyA.
+// limited returns the configuration of a gateway key with limits. Its secret is keyA.
 func limited(limits string) string {
 	return "auth: {keys: [{name: alice, env: KEY_A, limits: {" + limits + "}}]}"
 }
 
-// withKey asks with the gateway key, and returns the status and the error's code.
+// withKey sends a request with the gateway key, and returns the status and the error code.
 func (g *gateway) withKey(model string) (int, string) {
 	g.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, g.url+"/v1/chat/completions", strings.NewReader(chat(model, false, "")))
@@ -35,10 +35,10 @@ func (g *gateway) withKey(model string) (int, string) {
 	return r.status, gjson.GetBytes(r.body, "error.code").Str
 }
 
-// A limit is one for all replicas.
+// A limit counts the requests of all replicas together.
 func TestReplicasShareLimits(t *testing.T) {
 	t.Parallel()
-	p := pair(t, unhurried(t, storetest.Redis(t)), limited("requests_per_minute: 10, concurrent: 2"))
+	p := pair(t, slowStore(t, storetest.Redis(t)), limited("requests_per_minute: 10, concurrent: 2"))
 	ended := make(chan int, 2)
 	const slow = "slow@delay=3s"
 	for _, g := range []*gateway{p.one, p.two} {
@@ -75,8 +75,8 @@ func TestReplicasShareLimits(t *testing.T) {
 	}
 }
 
-// Without the store a replica spends what it has reserved, and then its share as that grows
-// over a minute: what others have used since it last heard of them, it does not know.
+// Without the store a replica spends what it has reserved, and then its share of the limit as that grows over
+// a minute. It does not know what others have used since the outage.
 func TestLimitsWithoutTheStore(t *testing.T) {
 	t.Parallel()
 	srv := storetest.StartRedis(t)

@@ -9,10 +9,10 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// shown is a call as an agent makes it, and what came back.
-type shown struct{ tool, args, result string }
+// toolUse is an agent's call and its result.
+type toolUse struct{ tool, args, result string }
 
-// object writes arguments.
+// object encodes arguments.
 func object(list ...any) string {
 	m := map[string]any{}
 	for i := 0; i < len(list); i += 2 {
@@ -25,44 +25,44 @@ func object(list ...any) string {
 	return string(raw)
 }
 
-// envelopes are how agents run a command and show its end; n tells calls apart.
-var envelopes = map[string]func(n int, command, out string, code int) shown{
-	"claude-code": func(n int, command, out string, code int) shown {
+// envelopes are the ways in which agents run a command and show its result; n makes calls differ.
+var envelopes = map[string]func(n int, command, out string, code int) toolUse{
+	"claude-code": func(n int, command, out string, code int) toolUse {
 		if code != 0 {
 			out = fmt.Sprintf("Exit code %d\n%s", code, out)
 		}
-		return shown{"Bash", object("command", command, "description", fmt.Sprintf("Step %d of the plan", n)), out}
+		return toolUse{"Bash", object("command", command, "description", fmt.Sprintf("Step %d of the plan", n)), out}
 	},
-	"codex": func(n int, command, out string, code int) shown {
-		return shown{"shell", object("command", []string{"bash", "-lc", command}, "timeout_ms", 1000*n),
+	"codex": func(n int, command, out string, code int) toolUse {
+		return toolUse{"shell", object("command", []string{"bash", "-lc", command}, "timeout_ms", 1000*n),
 			fmt.Sprintf(`{"output":%s,"metadata":{"exit_code":%d,"duration_seconds":%d.3}}`, quote(out), code, n)}
 	},
-	"codex-exec": func(n int, command, out string, code int) shown {
-		return shown{"exec_command", object("cmd", command, "yield_time_ms", 500*n), fmt.Sprintf("Chunk ID: 9ab%d\nWall time: %d.0412 seconds\nProcess exited with code %d\nOutput:\n%s", n, n, code, out)}
+	"codex-exec": func(n int, command, out string, code int) toolUse {
+		return toolUse{"exec_command", object("cmd", command, "yield_time_ms", 500*n), fmt.Sprintf("Chunk ID: 9ab%d\nWall time: %d.0412 seconds\nProcess exited with code %d\nOutput:\n%s", n, n, code, out)}
 	},
-	"pi": func(_ int, command, out string, code int) shown {
+	"pi": func(_ int, command, out string, code int) toolUse {
 		if code != 0 {
 			out = fmt.Sprintf("%s\n\nCommand exited with code %d", out, code)
 		}
-		return shown{"bash", object("command", command), out}
+		return toolUse{"bash", object("command", command), out}
 	},
-	"openhands": func(_ int, command, out string, code int) shown {
-		return shown{"execute_bash", object("command", command, "security_risk", "LOW"),
+	"openhands": func(_ int, command, out string, code int) toolUse {
+		return toolUse{"execute_bash", object("command", command, "security_risk", "LOW"),
 			fmt.Sprintf("%s\n[The command completed with exit code %d.]\n[Current working directory: /workspace]\n[Command finished with exit code %d]", out, code, code)}
 	},
-	"gemini-cli": func(n int, command, out string, code int) shown {
-		return shown{"run_shell_command", object("command", command, "description", fmt.Sprintf("Try %d", n)),
+	"gemini-cli": func(n int, command, out string, code int) toolUse {
+		return toolUse{"run_shell_command", object("command", command, "description", fmt.Sprintf("Try %d", n)),
 			fmt.Sprintf("Command: %s\nDirectory: (root)\nOutput: %s\nError: (none)\nExit Code: %d\nSignal: (none)\nBackground PIDs: (none)\nProcess Group PGID: %d", command, out, code, 4000+n)}
 	},
-	"roo-code": func(_ int, command, out string, code int) shown {
-		return shown{"execute_command", object("command", command), fmt.Sprintf("Command executed in terminal  within working directory '/repo'. Exit code: %d\nOutput:\n%s", code, out)}
+	"roo-code": func(_ int, command, out string, code int) toolUse {
+		return toolUse{"execute_command", object("command", command), fmt.Sprintf("Command executed in terminal  within working directory '/repo'. Exit code: %d\nOutput:\n%s", code, out)}
 	},
-	"sdk": func(_ int, command, out string, code int) shown {
-		return shown{"run_command", object("command", command), object("stdout", "", "stderr", out, "returncode", code)}
+	"sdk": func(_ int, command, out string, code int) toolUse {
+		return toolUse{"run_command", object("command", command), object("stdout", "", "stderr", out, "returncode", code)}
 	},
 }
 
-// situation is what an agent does, turn by turn: n counts from 0.
+// situation is what an agent does turn by turn; n counts from 0.
 type situation struct {
 	name  string
 	tool  string // not a shell; its arguments are what command is
@@ -130,21 +130,21 @@ var situations = []situation{
 	}},
 }
 
-// Agents that get on are not stopped and not told firmly, those that wait are told
-// nothing, and those that repeat themselves are told the second time, firmly the
-// third, and stopped at the fifth: whatever agent it is, and as one of two replicas.
+// Agents that make progress are not stopped and get no firm note, agents that wait get no note, and agents
+// that repeat themselves get a note the second time, a firm one the third, and are stopped at the fifth: for
+// every kind of agent, and over two replicas.
 func TestAgentsLoop(t *testing.T) {
 	t.Parallel()
-	up := working(t)
-	_, list := twins(t, up, storetest.StartRedis(t).URL())
-	welcome(t, list...)
+	up := acceptingUpstream(t)
+	_, list := twoReplicas(t, up, storetest.StartRedis(t).URL())
+	acceptCredential(t, list...)
 	for agent, envelope := range envelopes {
 		for _, s := range situations {
 			t.Run(agent+"/"+s.name, func(t *testing.T) {
-				k := talk{messages: []string{message("system", "You are an agent."), user("Get it to work, " + agent + ", " + s.name + ".")}}
+				k := conversation{messages: []string{message("system", "You are an agent."), user("Get it to work, " + agent + ", " + s.name + ".")}}
 				for n := range 6 {
 					command, out, code := s.turn(n)
-					c := shown{s.tool, command, out}
+					c := toolUse{s.tool, command, out}
 					if s.tool == "" {
 						c = envelope(n+1, command, out, code)
 					}
@@ -156,15 +156,15 @@ func TestAgentsLoop(t *testing.T) {
 					before := len(up.bodies())
 					r := list[n%2].must(k.body())
 					if s.kind == "repeats" && n >= 4 {
-						if r.did() != "session_stopped" || !strings.Contains(r.spoken(), fmt.Sprintf("%d times in a row", n+1)) {
+						if r.recovery() != "session_stopped" || !strings.Contains(r.answerText(), fmt.Sprintf("%d times in a row", n+1)) {
 							t.Errorf("turn %d: not stopped: %v", n+1, r)
 						}
 						continue
 					}
-					goesOn(t, r)
+					mustReachModel(t, r)
 					note := ""
 					if seen := up.since(before); len(seen) > 0 {
-						note = noted(seen[len(seen)-1])
+						note = gatewayNote(seen[len(seen)-1])
 					}
 					switch firm := strings.Contains(note, "Do not make it again") || strings.Contains(note, "times, with the same"); {
 					case s.kind == "progress" && firm, s.kind == "waits" && note != "":

@@ -11,19 +11,19 @@ import (
 	"github.com/rebound-llm/rebound/proxy"
 )
 
-// What the process may use is shared out: request bodies get an eighth, since what is read from
-// them may need several times as much, and half where an operator wants more than the default or less.
+// Request bodies may use an eighth of the process's memory, because parsed bodies may need several
+// times their size; or half of it, if the operator sets limits.memory.
 const (
-	bodiesShare = 8
-	chosenShare = 2
-	leastBodies = 16 << 20
-	// softShare is the part up to which the collector lets the heap grow, in tenths.
+	bodiesShare     = 8
+	configuredShare = 2
+	minBodies       = 16 << 20
+	// softShare is the runtime's memory limit in tenths of the available memory.
 	softShare = 8
 )
 
-// allowedMemory is how many bytes this process may use, 0 where nothing limits it: GOMEMLIMIT, its
-// control group, or its address space.
-func allowedMemory() int64 {
+// availableMemory returns how many bytes this process may use, 0 if unlimited: the least of
+// GOMEMLIMIT, its control group and its address space.
+func availableMemory() int64 {
 	least := debug.SetMemoryLimit(-1)
 	for _, n := range [...]int64{groupLimit("/proc/self/cgroup", "/sys/fs/cgroup"), addressLimit()} {
 		if n > 0 {
@@ -36,7 +36,7 @@ func allowedMemory() int64 {
 	return least
 }
 
-// groupLimit is the limit of the control group that a file names, in the tree at root; 0 for none.
+// groupLimit returns the limit of the control group that a file names, in the tree at root, or 0.
 func groupLimit(file, root string) int64 {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -55,7 +55,7 @@ func groupLimit(file, root string) int64 {
 			}
 			at, name = filepath.Join(root, "memory"), "memory.limit_in_bytes"
 		}
-		for path := filepath.Clean("/" + parts[2]); ; path = filepath.Dir(path) { // those above hold, too
+		for path := filepath.Clean("/" + parts[2]); ; path = filepath.Dir(path) { // the limits of parent groups apply, too
 			if raw, err := os.ReadFile(filepath.Join(at, path, name)); err == nil {
 				if n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64); err == nil && n > 0 {
 					least = min(least, n)
@@ -72,21 +72,21 @@ func groupLimit(file, root string) int64 {
 	return least
 }
 
-// within lowers the memory of bodies to what the process can afford.
-func within(lim proxy.LimitsConfig, allowed int64) proxy.LimitsConfig {
+// fitLimits lowers the limits of request bodies to their share of the available memory.
+func fitLimits(lim proxy.LimitsConfig, allowed int64) proxy.LimitsConfig {
 	if allowed > 0 {
 		share := int64(bodiesShare)
 		if lim.Memory != proxy.Defaults().Limits.Memory {
-			share = chosenShare
+			share = configuredShare
 		}
-		lim.Memory = min(lim.Memory, max(allowed/share, leastBodies))
+		lim.Memory = min(lim.Memory, max(allowed/share, minBodies))
 		lim.Body = min(lim.Body, lim.Memory)
 	}
 	return lim
 }
 
-// keepWithin has the collector heed the limit, unless GOMEMLIMIT says when.
-func keepWithin(allowed int64) {
+// setMemoryLimit makes the garbage collector respect the limit, unless GOMEMLIMIT is set.
+func setMemoryLimit(allowed int64) {
 	if allowed > 0 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
 		debug.SetMemoryLimit(allowed / 10 * softShare)
 	}

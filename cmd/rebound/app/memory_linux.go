@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// addressLimit is what is left of the address space that the process may have (ulimit -v), 0 where
-// that has no limit. The runtime has reserved much of it at the start.
+// addressLimit returns the free part of the process's limited address space (ulimit -v), or 0
+// without a limit. The runtime reserves much address space at the start.
 func addressLimit() int64 {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &lim); err != nil || lim.Cur >= 1<<50 {

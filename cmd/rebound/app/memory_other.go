@@ -2,5 +2,5 @@
 
 package app
 
-// addressLimit is known on Linux only.
+// addressLimit is only known on Linux.
 func addressLimit() int64 { return 0 }

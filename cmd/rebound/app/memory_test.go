@@ -13,9 +13,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// TestMemoryOfARequest: whatever a request is made of, all that is allocated for it,
-// garbage included, is at most eight times what limits.memory counts for it. Without
-// the limits of messages and calls it is not.
+// TestMemoryOfARequest checks that all allocations for a request, including garbage, are at most eight times what
+// limits.memory counts for it. Without the limits of messages and calls they are not.
 func TestMemoryOfARequest(t *testing.T) {
 	const (
 		size  = 2 << 20
@@ -52,7 +51,7 @@ func TestMemoryOfARequest(t *testing.T) {
 			}
 		}
 		if limits != "" && len(over) == 0 {
-			t.Error("without limits, too, nothing takes too much: this test would not see it")
+			t.Error("nothing takes too much without limits either: this test cannot fail")
 		}
 		t.Logf("%s: %q", name, over)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// receiver is a collector: it reads OTLP from a socket, with OpenTelemetry's own messages.
+// receiver is a collector that reads OTLP from a socket with OpenTelemetry's own messages.
 type receiver struct {
 	collector.UnimplementedTraceServiceServer
 	mu    sync.Mutex
@@ -63,7 +63,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	_, _ = r.Export(q.Context(), req)
 }
 
-// start returns the configuration of a gateway that sends to the receiver.
+// start returns the configuration of a gateway that exports to the receiver.
 func (r *receiver) start(t *testing.T, protocol string) string {
 	if protocol == "grpc" {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,7 +81,7 @@ func (r *receiver) start(t *testing.T, protocol string) string {
 	return fmt.Sprintf("otlp: {endpoint: %q}", s.URL)
 }
 
-// attributes of a span, as text.
+// attributes returns the attributes of a span as text.
 func attributes(s *trace.Span) map[string]string {
 	out := map[string]string{}
 	for _, a := range s.Attributes {
@@ -90,8 +90,8 @@ func attributes(s *trace.Span) map[string]string {
 	return out
 }
 
-// A request is a span that goes on with the client's trace, its attempts are its
-// children, with which the upstream can go on, and what was done is told in its events.
+// A request is a span of the client's trace, and its attempts are child spans, which the upstream can continue.
+// Recoveries are span events.
 func TestTraces(t *testing.T) {
 	for _, protocol := range []string{"http/protobuf", "grpc"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestTraces(t *testing.T) {
 			if r := read(resp); !r.ok() {
 				t.Fatal(r)
 			}
-			if err := g.stop(); err != nil { // and what waits is sent
+			if err := g.stop(); err != nil { // also exports the remaining spans
 				t.Fatal(err)
 			}
 			var root *trace.Span
@@ -167,8 +167,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// A collector that is away or hangs costs spans, and that is told; requests are not
-// delayed, and neither is a stop.
+// A collector that is down or hangs costs spans, which is reported. It delays neither requests nor a stop.
 func TestCollectorAway(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -189,10 +188,10 @@ func TestCollectorAway(t *testing.T) {
 				t.Error(err)
 			}
 			if d := time.Since(start); d > 20*time.Second {
-				t.Errorf("it held the stop up for %v", d)
+				t.Errorf("it delayed the stop by %v", d)
 			}
 			if !strings.Contains(g.log.String(), "the OpenTelemetry collector did not take") {
-				t.Errorf("nothing tells of it: %s", g.log)
+				t.Errorf("the loss is not reported: %s", g.log)
 			}
 		})
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/learn"
 )
 
-// learnFrom makes the part that learns from outcomes, or tells it of another
-// configuration, and lets it choose for the notes.
-func (a *App) learnFrom(mode string, notes *annotate.Stage) {
+// configureOutcomes creates or reconfigures the learner of outcomes, and makes it choose the notes.
+func (a *App) configureOutcomes(mode string, notes *annotate.Stage) {
 	if a.outcomes == nil {
 		a.outcomes = learn.NewOutcomes(mode, notes.Priors(), learn.Parts{Store: a.store, Vocabulary: sync.OnceValue(vocabulary), Observer: a.hub})
 	} else {
@@ -22,27 +21,27 @@ func (a *App) learnFrom(mode string, notes *annotate.Stage) {
 	notes.Chooser = a.outcomes
 }
 
-// vocabulary is the words of the program's own rules. They can be read: tests do.
+// vocabulary returns the words of the built-in rules. Tests ensure that those parse.
 func vocabulary() learn.Vocabulary {
 	tools, _ := configs.ToolRules()
 	upstream, _ := configs.UpstreamRules()
 	return learn.NewVocabulary(tools, upstream)
 }
 
-// told is told of notes.
-type told struct{ *App }
+// noteObserver passes the events of notes to the learner, too.
+type noteObserver struct{ *App }
 
 // Observe implements recovery.Observer.
-func (t told) Observe(ev recovery.Event) {
+func (t noteObserver) Observe(ev recovery.Event) {
 	t.hub.Observe(ev)
 	t.outcomes.Observe(ev)
 }
 
-// wishes keep what persons rule out, of credentials that an upstream has accepted.
-type wishes struct{ *App }
+// wishRecorder remembers what users rule out, for credentials that an upstream has accepted.
+type wishRecorder struct{ *App }
 
 // Add implements inspect.Wishes.
-func (w wishes) Add(x *recovery.Exchange, said recovery.Deeds) recovery.Deeds {
+func (w wishRecorder) Add(x *recovery.Exchange, said recovery.Deeds) recovery.Deeds {
 	client := x.Learner()
 	if w.sessions.Accepted(x) {
 		w.wishes.Keep(client, said)
@@ -50,21 +49,21 @@ func (w wishes) Add(x *recovery.Exchange, said recovery.Deeds) recovery.Deeds {
 	return w.wishes.Of(client)
 }
 
-// learned is what admin shows of all that is remembered of clients.
-type learned struct {
+// learnedAdmin implements admin.Learning with outcomes and wishes.
+type learnedAdmin struct {
 	*learn.Outcomes
 	wishes *learn.Wishes
 }
 
 // Report implements admin.Learning.
-func (l learned) Report(ctx context.Context) (recovery.Learned, error) {
+func (l learnedAdmin) Report(ctx context.Context) (recovery.Learned, error) {
 	out, err := l.Outcomes.Report(ctx)
 	out.Wishes = l.wishes.List()
 	return out, err
 }
 
 // Reset implements admin.Learning.
-func (l learned) Reset(ctx context.Context) error {
+func (l learnedAdmin) Reset(ctx context.Context) error {
 	l.wishes.Clear()
 	err := l.Outcomes.Reset(ctx)
 	if errors.Is(err, learn.ErrOff) && l.wishes.On() {

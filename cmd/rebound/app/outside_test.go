@@ -17,15 +17,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/recoverytest"
 )
 
-// outsider is a session of testdata/outside.
-type outsider struct {
+// labelledSession is a session of testdata/outside.
+type labelledSession struct {
 	Name, Label, API string
 	From             int
 	Cuts             []int
 	Request          map[string]json.RawMessage
 }
 
-// arguable are sessions of which two readers may say two things.
+// arguable lists sessions whose label two readers may dispute.
 var arguable = map[string]string{
 	"benchmark-runs":    "the times are what the user wants, and all that differs",
 	"user-asks-again":   "the user repeats himself word for word, as reminders of clients do",
@@ -34,28 +34,26 @@ var arguable = map[string]string{
 	"memory-synonyms":   "other words without one in common may be another try: it is hinted a turn later",
 }
 
-// spelled are sessions that repeat one command with other things around it, or one search in
-// other words. A rule that saw them told others that get on that they repeat themselves, so
-// nothing is said until the spellings repeat.
-var spelled = []string{"make-cd", "make-tail", "make-env", "make-bash-c", "make-timeout-cmd", "temp-names", "search-synonyms", "grep-synonyms"}
+// reworded lists sessions that repeat one command with a different wrapper, or one search in other words. A rule that
+// detected them also found repetition in sessions with progress, so these get no note until the exact calls repeat.
+var reworded = []string{"make-cd", "make-tail", "make-env", "make-bash-c", "make-timeout-cmd", "temp-names", "search-synonyms", "grep-synonyms"}
 
 var (
 	noteIn    = regexp.MustCompile(`\[gateway note(?:[^"\\]|\\.)*`)
 	repeatsIn = regexp.MustCompile(`You have | has failed (?:twice|\d+ times)`)
 	firmIn    = regexp.MustCompile(`Do not (?:make|start|write|try the same)`)
-	statedIn  = regexp.MustCompile(`You have .{1,300} (?:[3-9]|\d\d) times`) // to who serves a person
+	statedIn  = regexp.MustCompile(`You have .{1,300} (?:[3-9]|\d\d) times`) // for assistants that serve a user
 )
 
-// Agents' sessions that were labelled before the gateway saw them: one that gets on is
-// never stopped and never told firmly; one that repeats itself is told so at its fourth
-// time, and is stopped only after it was told firmly, or, where it
-// serves a person, how often it repeated itself.
+// Sessions that were labelled before the gateway saw them: one with progress is never stopped and gets no firm
+// note. One that repeats itself gets a note by its fourth time, and is stopped only after a firm note or, for an
+// assistant that serves a user, a note with the number of repetitions.
 func TestSessionsFromOutside(t *testing.T) {
 	t.Parallel()
 	var seen sync.Map // of each credential, the last body of its session that came through
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if !bytes.Contains(body, []byte("You help an AI agent that is stuck.")) { // the planner is asked beside the session
+		if !bytes.Contains(body, []byte("You help an AI agent that is stuck.")) { // a planner's request is not one of the session
 			seen.Store(r.Header.Get("Authorization"), body)
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -73,7 +71,7 @@ func TestSessionsFromOutside(t *testing.T) {
 	var running sync.WaitGroup
 	places, count := make(chan struct{}, 8), 0
 	for lines.Scan() {
-		var s outsider
+		var s labelledSession
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
 			t.Fatal(err)
 		}
@@ -92,8 +90,8 @@ func TestSessionsFromOutside(t *testing.T) {
 	}
 }
 
-// play sends the session's requests one after the other, and says what is wrong.
-func (s *outsider) play(t *testing.T, g *gateway, seen *sync.Map) {
+// play sends the session's requests one after another, and reports wrong notes and stops.
+func (s *labelledSession) play(t *testing.T, g *gateway, seen *sync.Map) {
 	field, path := "messages", "/v1/chat/completions"
 	if s.API == "responses" {
 		field, path = "input", "/v1/responses"
@@ -147,7 +145,7 @@ func (s *outsider) play(t *testing.T, g *gateway, seen *sync.Map) {
 			}
 		}
 	}
-	if s.Label == "repeat" && !slices.Contains(spelled, s.Name) && (hinted == 0 || hinted > s.From) {
+	if s.Label == "repeat" && !slices.Contains(reworded, s.Name) && (hinted == 0 || hinted > s.From) {
 		t.Errorf("%s: hinted at turn %d, and not by %d", s.Name, hinted, s.From)
 	}
 }

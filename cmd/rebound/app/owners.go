@@ -11,21 +11,21 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// ownedFor is how long it is remembered who made a response or a file: as long
-// as providers keep responses.
-const ownedFor = 30 * 24 * time.Hour
+// ownerTTL is how long the owner of a response or file is kept: as long as providers keep
+// responses.
+const ownerTTL = 30 * 24 * time.Hour
 
-// owners keeps in the store who had what made, and where. Ids are hashed; without an
-// answer of the store in time nobody knows.
-type owners struct {
+// ownerStore keeps the owner of each response and file, with its upstream and key, in the store.
+// Ids are hashed. If the store does not answer in time, an id has no known owner.
+type ownerStore struct {
 	store   store.Store
 	timeout time.Duration
 }
 
-var _ proxy.Owners = owners{}
+var _ proxy.Owners = ownerStore{}
 
-// owned is how an ownership is kept.
-type owned struct {
+// ownerRecord is a stored ownership.
+type ownerRecord struct {
 	Owner    string `json:"o"`
 	Upstream string `json:"u"`
 	Key      string `json:"k,omitempty"`
@@ -33,25 +33,25 @@ type owned struct {
 
 // Claim implements proxy.Owners.
 //
-// An id belongs to whom had it first, whatever a server answers others with, also where the claim reaches the
-// other replicas late: what is copied then leaves an owner that is there already.
-func (o owners) Claim(ctx context.Context, m proxy.Ownership, ids ...string) {
+// An id belongs to its first owner, even if a server later returns it to others. A claim that
+// reaches the shared store late does not replace an owner.
+func (o ownerStore) Claim(ctx context.Context, m proxy.Ownership, ids ...string) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	value, err := json.Marshal(owned(m))
+	value, err := json.Marshal(ownerRecord(m))
 	if err != nil {
 		return // strings always marshal
 	}
 	had, known := o.read(ctx, ids)
 	if !known {
-		return // nobody knows later on
+		return // the ids have no known owner then
 	}
 	var entries []store.Entry
 	var keys []string
 	for i, id := range ids {
 		if had[i].Owner == "" || had[i].Owner == m.Owner {
 			keys = append(keys, o.key(id))
-			entries = append(entries, store.Entry{Key: o.key(id), Value: value, TTL: ownedFor, Once: had[i].Owner == ""})
+			entries = append(entries, store.Entry{Key: o.key(id), Value: value, TTL: ownerTTL, Once: had[i].Owner == ""})
 		}
 	}
 	if len(entries) > 0 {
@@ -61,15 +61,15 @@ func (o owners) Claim(ctx context.Context, m proxy.Ownership, ids ...string) {
 }
 
 // Of implements proxy.Owners.
-func (o owners) Of(ctx context.Context, ids ...string) []proxy.Ownership {
+func (o ownerStore) Of(ctx context.Context, ids ...string) []proxy.Ownership {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	out, _ := o.read(ctx, ids)
 	return out
 }
 
-// read is whose the ids are; known is false where the store does not say.
-func (o owners) read(ctx context.Context, ids []string) (out []proxy.Ownership, known bool) {
+// read returns the owners of ids; known is false if the store does not answer.
+func (o ownerStore) read(ctx context.Context, ids []string) (out []proxy.Ownership, known bool) {
 	out = make([]proxy.Ownership, len(ids))
 	keys := make([]string, len(ids))
 	for i, id := range ids {
@@ -80,7 +80,7 @@ func (o owners) read(ctx context.Context, ids []string) (out []proxy.Ownership, 
 		return out, false
 	}
 	for i, raw := range values {
-		var v owned
+		var v ownerRecord
 		if json.Unmarshal(raw, &v) == nil {
 			out[i] = proxy.Ownership(v)
 		}
@@ -88,7 +88,7 @@ func (o owners) read(ctx context.Context, ids []string) (out []proxy.Ownership, 
 	return out, true
 }
 
-func (owners) key(id string) string {
+func (ownerStore) key(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return "made:" + hex.EncodeToString(sum[:])
 }

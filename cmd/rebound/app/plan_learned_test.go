@@ -9,12 +9,11 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// What a planner's plans brought is learned, without a word of what was said; once it is
-// sure what helps, the planner is not asked, and the model is told that. Where somebody
-// poisons the corpus nothing follows.
+// The gateway learns from the outcomes of plans, without storing text. Once it is sure what helps, it tells the
+// model so without asking the planner. A poisoned corpus has no effect.
 func TestPlansAreLearned(t *testing.T) {
 	t.Parallel()
-	k, g := advised(t, saysOnly(planned("parameter-adjustment", infer, 0.9)), brain, "breaker: {failures: 20}")
+	k, g := startAdvisedClerk(t, saysOnly(planJSON("parameter-adjustment", infer, 0.9)), brainPlanner, "breaker: {failures: 20}")
 	k.topic, k.fails = " Zq7mark", `{"error":"ledger said: E41 Zq7mark not valid for this one"}`
 	if text, _ := k.play(g, 8); text != "Ada has one entry." || len(k.asked) != 1 {
 		t.Fatalf("it ended with %q, the planner was asked %d times", text, len(k.asked))
@@ -66,11 +65,11 @@ func TestPlansAreLearned(t *testing.T) {
 	asked := len(k.asked)
 	k.topic = " Another one."
 	k.play(g, 5)
-	if _, ok := k.told("A proposal, which may be wrong: change the parameter of `ledger_entries`"); !ok || len(k.asked) != asked {
+	if _, ok := k.noteWith("A proposal, which may be wrong: change the parameter of `ledger_entries`"); !ok || len(k.asked) != asked {
 		t.Errorf("the planner was asked %d times, the model told %q", len(k.asked)-asked, k.notes)
 	}
 	eventually(t, 10*time.Second, "the event of the learned plan", func() bool {
-		list := g.log.lines(t, named("plan_made"))
+		list := g.log.lines(t, isEvent("plan_made"))
 		last := list[len(list)-1]
 		return last["source"] == "learned" && last["strategy"] == "parameter-adjustment"
 	})
@@ -84,12 +83,12 @@ func TestPlansAreLearned(t *testing.T) {
 	}
 }
 
-// A note about a loop is an experiment, too: what is new afterwards is its success.
+// Notes about loops are learned from, too: a result that is new afterwards counts as success.
 func TestLoopNotesAreLearned(t *testing.T) {
 	t.Parallel()
 	k := &clerk{t: t}
-	g := k.launch(startStrict(t, k.decide).config(asTheyCome))
-	h := talk{model: "m", tools: []string{lookup, shell}, messages: []string{message("system", "You are a clerk."), user("Find Ada. Zq7mark")}}
+	g := k.launch(startStrict(t, k.decide).config(noRepair))
+	h := conversation{model: "m", tools: []string{lookup, shell}, messages: []string{message("system", "You are a clerk."), user("Find Ada. Zq7mark")}}
 	for i := range 2 {
 		id := fmt.Sprint("a", i)
 		h = h.with(calls(call(id, "lookup_customer", `{"name":"Ada"}`)), result(id, found))

@@ -14,25 +14,25 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// alternately plays a clerk's conversation over two replicas that share a Redis: each
-// request goes to the other one. decided runs after the n-th.
+// alternately plays a clerk's conversation over two replicas with one Redis, whose requests alternate. decided runs
+// after the n-th request.
 func alternately(t *testing.T, confidence float64, more []string, decided func(n int, one, two *gateway)) (k *clerk, text string) {
 	k = &clerk{t: t}
 	up := startStrict(t, k.decide)
-	planner := httptest.NewServer(saysOnly(planned("parameter-adjustment", infer, confidence)))
+	planner := httptest.NewServer(saysOnly(planJSON("parameter-adjustment", infer, confidence)))
 	t.Cleanup(planner.Close)
-	config := strings.Replace(up.config(append(more, asTheyCome, unhurried(t, storetest.Redis(t)))...), `two: {url: "`+up.url, `two: {url: "`+planner.URL, 1)
+	config := strings.Replace(up.config(append(more, noRepair, slowStore(t, storetest.Redis(t)))...), `two: {url: "`+up.url, `two: {url: "`+planner.URL, 1)
 	list := []*gateway{k.launch(config), k.launch(config)}
 	for _, g := range list {
-		g.asking = nil // who is asked is not known here
+		g.asking = nil // the planner may be asked by either replica
 	}
-	h := talk{tools: []string{lookup, ledger}, messages: []string{user("What are Ada's entries?")}}
+	h := conversation{tools: []string{lookup, ledger}, messages: []string{user("What are Ada's entries?")}}
 	for n := range 9 {
 		g := list[n%2]
 		r := g.must(h.body())
-		called := r.called()
+		called := r.toolCalls()
 		if len(called) == 0 {
-			return k, r.spoken()
+			return k, r.answerText()
 		}
 		h = h.with(calls(called...))
 		for _, c := range called {
@@ -52,21 +52,21 @@ func alternately(t *testing.T, confidence float64, more []string, decided func(n
 	return k, ""
 }
 
-// What one replica has planned, the other carries out.
+// A plan of one replica runs at the other.
 func TestPlanOfAnotherReplica(t *testing.T) {
 	t.Parallel()
-	k, text := alternately(t, 0.9, []string{brain}, func(n int, one, _ *gateway) {
+	k, text := alternately(t, 0.9, []string{brainPlanner}, func(n int, one, _ *gateway) {
 		if n == 4 { // it has three failures
-			eventually(t, 10*time.Second, "the plan is made", func() bool { return len(one.log.lines(t, named("plan_made"))) == 1 })
-			honour(t)
+			eventually(t, 10*time.Second, "the plan is made", func() bool { return len(one.log.lines(t, isEvent("plan_made"))) == 1 })
+			waitShared(t)
 		}
 	})
-	if _, told := k.told("LG-77"); !told || text != "Ada has one entry." {
+	if _, told := k.noteWith("LG-77"); !told || text != "Ada has one entry." {
 		t.Errorf("ended with %q, was told %q", text, k.notes)
 	}
 }
 
-// A plan that waits at one replica is listed and approved at the other.
+// A plan that waits at one replica can be listed and approved at the other.
 func TestApprovalAtAnotherReplica(t *testing.T) {
 	t.Parallel()
 	k, text := alternately(t, 0.6, []string{"planner: {upstream: two, model: brain, mode: act, approvals: true}", "breaker: {failures: 20}"}, func(n int, two, one *gateway) {
@@ -83,22 +83,21 @@ func TestApprovalAtAnotherReplica(t *testing.T) {
 				list := two.approvals()
 				return len(list) == 1 && gjson.Get(list[0], "state").Str == "approved"
 			})
-			honour(t)
+			waitShared(t)
 		}
 	})
-	if tool, told := k.told("Do this next"); !told || tool != "" || text != "Ada has one entry." {
+	if tool, told := k.noteWith("Do this next"); !told || tool != "" || text != "Ada has one entry." {
 		t.Errorf("ended with %q, was told %q", text, fmt.Sprint(k.notes))
 	}
 }
 
-// Nothing of a conversation or of what a planner said about it can be read in the
-// store, in the log or in the metrics.
+// The store, the log and the metrics contain no text of a conversation or of a planner.
 func TestPlansCannotBeRead(t *testing.T) {
 	t.Parallel()
 	redis := storetest.Redis(t)
-	k := &clerk{t: t, plan: saysPlan(planned("parameter-adjustment", infer, 0.9))}
+	k := &clerk{t: t, plan: saysPlan(planJSON("parameter-adjustment", infer, 0.9))}
 	up := startStrict(t, k.decide)
-	g := k.launch(up.config(asTheyCome, unhurried(t, redis), acting, "log: {level: debug, requests: true}"))
+	g := k.launch(up.config(noRepair, slowStore(t, redis), actingPlanner, "log: {level: debug, requests: true}"))
 	if text, _ := k.play(g, 8); text != "Ada has one entry." {
 		t.Fatalf("it ended with %q", text)
 	}
@@ -111,7 +110,7 @@ func TestPlansCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(stored, "plan/") || !strings.Contains(metrics, `rebound_plans_total{band="act",source="planner",strategy="parameter-adjustment"} 1`) {
-		t.Error("there is no plan to be looked for")
+		t.Error("the store has no plan: the test proves nothing")
 	}
 	for where, what := range map[string]string{"the store": stored, "the log": g.log.String(), "the metrics": metrics} {
 		for _, mark := range []string{"LG-77", "Ada", "E41", "lookup shows", "the entries", "clerk"} {

@@ -10,14 +10,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/repair"
 )
 
-// newPlanner makes the part that asks a planner. It lives as long as the gateway:
-// plans under way are in it.
+// newPlanner returns the planner. It lives as long as the gateway, because it holds running
+// plans.
 func (a *App) newPlanner(cfg *configs.Config) *plan.Planner {
-	a.webhook = admin.NewWebhook(hook(cfg), func(cause string) {
+	a.webhook = admin.NewWebhook(webhookConfig(cfg), func(cause string) {
 		a.hub.Observe(recovery.Event{Name: recovery.EventDegraded, Time: time.Now(), Cause: cause})
 	})
 	parts := plan.Parts{Board: a.mirror, Decisions: a.store, Reader: repair.New(repair.Defaults()),
-		Rules: func() plan.Rules { return a.notes.Load() }, Observer: priced{a}, Accepted: a.sessions.Accepted,
+		Rules: func() plan.Rules { return a.notes.Load() }, Observer: pricedObserver{a}, Accepted: a.sessions.Accepted,
 		Known:   func(q recovery.Question) (recovery.LearnedPattern, bool) { return a.outcomes.Known(q) },
 		Waiting: a.webhook.Tell}
 	if a.sharesContent() {
@@ -26,11 +26,11 @@ func (a *App) newPlanner(cfg *configs.Config) *plan.Planner {
 	return plan.New(cfg.Planner, parts)
 }
 
-// priced tells what a plan has cost.
-type priced struct{ *App }
+// pricedObserver adds its cost to the event of a plan.
+type pricedObserver struct{ *App }
 
 // Observe implements recovery.Observer.
-func (p priced) Observe(ev recovery.Event) {
+func (p pricedObserver) Observe(ev recovery.Event) {
 	if ev.Name == recovery.EventPlanMade {
 		ev.Spent = p.prices.Load().Spent(ev.Cost, ev.Target.Model, ev.Model)
 	}
@@ -39,6 +39,6 @@ func (p priced) Observe(ev recovery.Event) {
 
 var _ admin.Approvals = (*plan.Planner)(nil)
 
-func hook(cfg *configs.Config) admin.Hook {
+func webhookConfig(cfg *configs.Config) admin.Hook {
 	return admin.Hook{URL: cfg.Planner.Webhook.URL, Secret: cfg.Planner.Webhook.Secret}
 }

@@ -19,9 +19,8 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// Nothing that a client, a tool or a model wrote is found in what the gateway stores,
-// logs, counts, traces or tells, whatever was recovered. Where requests are recorded,
-// they are read at /rebound/recordings, and in the store they are encrypted.
+// No text of a client, a tool or a model is in the gateway's store, log, metrics, traces or admin API, whatever was
+// recovered. If requests are recorded, they are readable at /rebound/recordings and encrypted in the store.
 func TestNoTextIsKept(t *testing.T) {
 	for _, recorded := range []bool{false, true} {
 		t.Run(fmt.Sprintf("recorded=%v", recorded), func(t *testing.T) {
@@ -48,7 +47,7 @@ func noTextIsKept(t *testing.T, recorded bool) {
 		}
 		recording = fmt.Sprintf("recording: {key_file: %q}", file)
 	}
-	g := launch(t, text(up, unhurried(t, redis), "log: {level: debug, requests: true}", collector.start(t, "http/protobuf"), recording,
+	g := launch(t, text(up, slowStore(t, redis), "log: {level: debug, requests: true}", collector.start(t, "http/protobuf"), recording,
 		"models: {fits: {targets: [{upstream: default, model: fits, window: 3000}]}}"))
 	history := fmt.Sprintf(`{"role":"system","content":"%[1]s system"},{"role":"user","content":"%[1]s task"}`, mark)
 	for i := range 6 {
@@ -127,7 +126,7 @@ func noTextIsKept(t *testing.T, recorded bool) {
 	}
 }
 
-// everythingIn is all that a Redis holds, as its own client prints it.
+// everythingIn returns all contents of a Redis server, as redis-cli prints them.
 func everythingIn(url string) (string, error) {
 	cli := func(args ...string) (string, error) {
 		out, err := exec.Command("redis-cli", append([]string{"-u", url, "--no-raw"}, args...)...).Output()

@@ -12,19 +12,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-type unheard struct{}
+type discardObserver struct{}
 
-func (unheard) Observe(recovery.Event) {}
+func (discardObserver) Observe(recovery.Event) {}
 
-// BenchmarkReading is what reading costs a request with which nothing is wrong:
-// parsing, finding its session, and inspecting it. The bodies are those of the load
-// that the gateway is measured with; larger ones grow by a turn from one to the next,
-// and each conversation is a new one.
+// BenchmarkReading measures the reading of a healthy request: parsing it, finding its session, and inspecting it.
+// The bodies are those of the load test. Larger ones grow by a turn from one to the next, and each conversation
+// is a new one.
 func BenchmarkReading(b *testing.B) {
 	for _, kb := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("%dKB", kb), func(b *testing.B) {
 			raw := load.Bodies("m", kb<<10, false, 7)
-			p, known, s := transcript.NewParser(), session.NewKnown(), inspect.NewStage(inspect.Defaults(), inspect.NewRules(configs.ToolRules), unheard{})
+			p, known, s := transcript.NewParser(), session.NewKnown(), inspect.NewStage(inspect.Defaults(), inspect.NewRules(configs.ToolRules), discardObserver{})
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
 				if len(raw) > 1 && n%len(raw) == 0 {

@@ -12,21 +12,21 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// well is a good answer, in JSON where that is asked for.
-func well(body []byte) ruling {
+// goodAnswer is a good answer, in JSON if the request asks for that.
+func goodAnswer(body []byte) verdict {
 	if gjson.GetBytes(body, "response_format").Exists() {
-		return ruling{text: `{"answer":"All is well."}`}
+		return verdict{text: `{"answer":"All is well."}`}
 	}
-	return ruling{text: "All is well."}
+	return verdict{text: "All is well."}
 }
 
-func stream(k talk) talk { k.stream = true; return k }
+func stream(k conversation) conversation { k.stream = true; return k }
 
-// Each refusal of a request's form is recovered at the second attempt, and from
-// then on the target gets requests that it takes. What must not be edited is not.
+// Each refusal of a request's form is recovered at the second attempt, and later requests to that target are
+// adapted in advance. What must not be edited stays.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	rows, table := refusals(t), trials()
+	rows, table := refusals(t), refusalCases()
 	for _, id := range slices.Sorted(maps.Keys(rows)) {
 		row, tr := rows[id], table[id]
 		if row.Class == "image_or_media_error" {
@@ -46,17 +46,17 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// recovers checks what becomes of one refusal.
-func recovers(t *testing.T, row refusal, tr trial) {
+// recovers checks the recovery of one refusal.
+func recovers(t *testing.T, row refusal, tr refusalCase) {
 	t.Helper()
 	if tr.accepts == nil {
 		t.Fatal("a row without a trial")
 	}
-	up := startStrict(t, func(body []byte) ruling {
+	up := startStrict(t, func(body []byte) verdict {
 		if tr.accepts(gjson.ParseBytes(body)) {
-			return well(body)
+			return goodAnswer(body)
 		}
-		return row.ruling()
+		return row.verdict()
 	})
 	if up.decide([]byte(tr.defect.body())).status == 0 && !row.Stream {
 		t.Fatal("the defective request is accepted")
@@ -75,7 +75,7 @@ func recovers(t *testing.T, row refusal, tr trial) {
 		if attempts != 1 || !bytes.Contains(r.body, []byte(`"tool_calls"`)) {
 			t.Errorf("%d attempts: %v", attempts, r)
 		}
-	case attempts != 2 || r.tries() != "2" || !strings.Contains(r.spoken(), "All is well."):
+	case attempts != 2 || r.attempts() != "2" || !strings.Contains(r.answerText(), "All is well."):
 		t.Errorf("%d attempts: %v", attempts, r)
 	}
 	for _, b := range up.bodies() {
@@ -88,10 +88,10 @@ func recovers(t *testing.T, row refusal, tr trial) {
 	// The next request of the same kind, and one without the defect.
 	next := tr.defect.with(user("And now?"))
 	if r := g.must(next.body()); !tr.first && !tr.again {
-		if n := len(up.bodies()) - attempts; n != 1 || r.tries() != "1" || r.did() != "learned" {
+		if n := len(up.bodies()) - attempts; n != 1 || r.attempts() != "1" || r.recovery() != "learned" {
 			t.Errorf("the second request took %d attempts: %v", n, r)
 		}
-		healthy := talk{messages: []string{user("Hello.")}, stream: tr.defect.stream}.body()
+		healthy := conversation{messages: []string{user("Hello.")}, stream: tr.defect.stream}.body()
 		g.must(healthy)
 		if got := up.bodies(); string(got[len(got)-1]) != healthy {
 			t.Errorf("a request without the defect was changed: %s", got[len(got)-1])
@@ -99,10 +99,10 @@ func recovers(t *testing.T, row refusal, tr trial) {
 	}
 }
 
-// realError checks that the client got what the upstream said.
+// realError checks that the client got the upstream's error.
 func realError(t *testing.T, r reply, row refusal) {
 	t.Helper()
-	want := row.ruling()
+	want := row.verdict()
 	said := gjson.Get(want.body, "error.message").Str
 	switch got := gjson.GetBytes(r.body, "error.message").Str; {
 	case r.status != row.Status:
@@ -112,22 +112,22 @@ func realError(t *testing.T, r reply, row refusal) {
 	}
 }
 
-// What must not be edited away may be answered by another target.
+// If a refused field must not be removed, another target may answer.
 func TestRefusedMeaningMoves(t *testing.T) {
 	t.Parallel()
-	rows, table := refusals(t), trials()
+	rows, table := refusals(t), refusalCases()
 	for _, id := range []string{"ollama-param-001", "openrouter-param-002", "vllm-param-001", "databricks-param-001"} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
-			up := startStrict(t, func(body []byte) ruling {
+			up := startStrict(t, func(body []byte) verdict {
 				if gjson.GetBytes(body, "model").Str == "able" {
-					return well(body)
+					return goodAnswer(body)
 				}
-				return rows[id].ruling()
+				return rows[id].verdict()
 			})
-			g := launch(t, up.config(mapped("m", "default fussy", "default able")))
+			g := launch(t, up.config(modelMap("m", "default fussy", "default able")))
 			r := g.must(table[id].defect.body())
-			if r.target() != "default/able" || r.did() != "move" {
+			if r.target() != "default/able" || r.recovery() != "move" {
 				t.Errorf("%v", r)
 			}
 			want := strings.Replace(table[id].defect.body(), `"model":"m"`, `"model":"able"`, 1)
@@ -138,8 +138,7 @@ func TestRefusedMeaningMoves(t *testing.T) {
 	}
 }
 
-// Every way in which calls and results fail to match is mended, once, with
-// everything else left as it was.
+// Every mismatch of calls and results is repaired at the first resend, and everything else stays as it was.
 func TestPairingDefects(t *testing.T) {
 	t.Parallel()
 	ls, pwd := call("call_a", "bash", `{"command":"ls"}`), call("call_b", "bash", `{"command":"pwd"}`)
@@ -167,17 +166,17 @@ func TestPairingDefects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			row := refusals(t)["openai-toolpair-001"]
-			up := startStrict(t, func(body []byte) ruling {
+			up := startStrict(t, func(body []byte) verdict {
 				if paired(gjson.ParseBytes(body)) {
-					return well(body)
+					return goodAnswer(body)
 				}
-				return row.ruling()
+				return row.verdict()
 			})
 			g := launch(t, up.config())
-			k := talk{tools: []string{shell}, messages: messages, fields: `"x_unknown": {"b":1e2, "a":[ ]},`}
+			k := conversation{tools: []string{shell}, messages: messages, fields: `"x_unknown": {"b":1e2, "a":[ ]},`}
 			r := g.must(k.body())
 			seen := up.bodies()
-			if len(seen) != 2 || r.did() != "mend_history" {
+			if len(seen) != 2 || r.recovery() != "mend_history" {
 				t.Fatalf("%d attempts: %v", len(seen), r)
 			}
 			for i, m := range messages {
@@ -190,7 +189,7 @@ func TestPairingDefects(t *testing.T) {
 					t.Errorf("something else was changed: %s", seen[1])
 				}
 			}
-			if r := g.must(k.with(says("So it is."), more).body()); r.tries() != "1" || r.did() != "learned" {
+			if r := g.must(k.with(says("So it is."), more).body()); r.attempts() != "1" || r.recovery() != "learned" {
 				t.Errorf("the next request: %v", r)
 			}
 			healthy := history.body()
@@ -202,34 +201,34 @@ func TestPairingDefects(t *testing.T) {
 	}
 }
 
-// A target that insists on several things gets all of them, whatever it asks
-// for first, and the next time at once.
+// A target with several requirements gets all of them met, in whatever order it names them, and at once the
+// next time.
 func TestRefusalsTogether(t *testing.T) {
 	t.Parallel()
-	all := talk{fields: `"temperature":0.5,`, tools: []string{shell,
+	all := conversation{fields: `"temperature":0.5,`, tools: []string{shell,
 		`{"type":"function","function":{"name":"lookup","strict":true,"parameters":{"type":"object","additionalProperties":true,"properties":{"a":{"type":"array"}}}}}`},
 		messages: []string{message("system", "S."), `{"role":"user","content":[{"type":"text","text":"A"},{"type":"text","text":"B"}]}`, user("C"), message("system", "late"), user("D"),
 			`{"role":"assistant","reasoning_content":"hm","content":"","tool_calls":[` + call("call_a", "bash", `{"command":"ls"}`) + `,` + call("call_b", "bash", `{"command":"ls"}`) + `]}`, result("call_b", ""),
 			user("E"), `{"role":"assistant","reasoning_content":"hm","content":[{"type":"text","text":"F"}]}`, user("")}}
-	list := demands(t)
+	list := requirements(t)
 	names := slices.Sorted(maps.Keys(list))
 	for i, a := range names {
 		for _, b := range names[i+1:] {
 			t.Run(a+"+"+b, func(t *testing.T) {
 				t.Parallel()
 				for _, order := range [][]string{{a, b}, {b, a}} {
-					up := startStrict(t, func(body []byte) ruling {
+					up := startStrict(t, func(body []byte) verdict {
 						for _, name := range order {
 							if d := list[name]; !d.met(gjson.ParseBytes(body)) {
-								return ruling{status: 400, body: d.says}
+								return verdict{status: 400, body: d.says}
 							}
 						}
-						return well(body)
+						return goodAnswer(body)
 					})
 					g := launch(t, up.config("inspect: {enabled: false}", "recovery: {graceful: error}"))
 					r := g.ask(t.Context(), all.body())
 					again := g.ask(t.Context(), all.with(says("Well."), user("Go on.")).body())
-					if !r.ok() || !again.ok() || again.tries() != "1" {
+					if !r.ok() || !again.ok() || again.attempts() != "1" {
 						t.Errorf("%s first: %v, then %v", order[0], r, again)
 					}
 				}
@@ -238,41 +237,40 @@ func TestRefusalsTogether(t *testing.T) {
 	}
 }
 
-// A target that changes its mind and refuses what an edit made gets the
-// client's bytes again, and the edit is forgotten.
+// If a target later refuses what an edit made, the gateway sends the client's bytes and forgets the edit.
 func TestRefusedEdits(t *testing.T) {
 	t.Parallel()
 	mood := "sparing"
-	up := startStrict(t, func(body []byte) ruling {
+	up := startStrict(t, func(body []byte) verdict {
 		has := gjson.GetBytes(body, "temperature").Exists()
 		if mood == "sparing" && has {
-			return refusals(t)["openai-param-002"].ruling()
+			return refusals(t)["openai-param-002"].verdict()
 		}
 		if mood == "demanding" && !has {
-			return ruling{status: 400, body: `{"error":{"message":"This deployment wants to be told how warm it is.","type":"invalid_request_error","param":null,"code":null}}`}
+			return verdict{status: 400, body: `{"error":{"message":"This deployment wants to be told how warm it is.","type":"invalid_request_error","param":null,"code":null}}`}
 		}
-		return well(body)
+		return goodAnswer(body)
 	})
 	g := launch(t, up.config())
 	body := history.body()
 	body = strings.Replace(body, `"stream"`, `"temperature":0.50,"stream"`, 1)
 	g.must(body)
-	if r := g.must(body); r.did() != "learned" || len(up.bodies()) != 3 {
+	if r := g.must(body); r.recovery() != "learned" || len(up.bodies()) != 3 {
 		t.Fatalf("not learnt: %v", r)
 	}
 	up.mu.Lock()
 	mood = "demanding"
 	up.mu.Unlock()
 	r := g.must(body)
-	if got := up.since(4); len(got) != 1 || string(got[0]) != body || !strings.Contains(r.did(), "original") {
+	if got := up.since(4); len(got) != 1 || string(got[0]) != body || !strings.Contains(r.recovery(), "original") {
 		t.Errorf("the client's bytes did not go out again: %v, %s", r, got)
 	}
-	if r := g.must(body); r.tries() != "1" || r.did() != "" || string(up.since(5)[0]) != body {
+	if r := g.must(body); r.attempts() != "1" || r.recovery() != "" || string(up.since(5)[0]) != body {
 		t.Errorf("the refused edit is not forgotten: %v", r)
 	}
 }
 
-// Attachments that a target refuses go only where the operator says so.
+// Refused attachments are removed only if the operator allows it.
 func TestRefusedMedia(t *testing.T) {
 	t.Parallel()
 	picture := `{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`
@@ -283,21 +281,21 @@ func TestRefusedMedia(t *testing.T) {
 		for _, media := range []string{"keep", "drop"} {
 			t.Run(id+"/"+media, func(t *testing.T) {
 				t.Parallel()
-				up := startStrict(t, func(body []byte) ruling {
+				up := startStrict(t, func(body []byte) verdict {
 					if bytes.Contains(body, []byte("image_url")) && gjson.GetBytes(body, `messages.#(content.#(type=="image_url"))`).Exists() {
-						return row.ruling()
+						return row.verdict()
 					}
-					return well(body)
+					return goodAnswer(body)
 				})
 				g := launch(t, up.config("recovery: {media: "+media+"}"))
-				r := g.ask(t.Context(), talk{messages: []string{picture}}.body())
+				r := g.ask(t.Context(), conversation{messages: []string{picture}}.body())
 				if media == "keep" {
 					if realError(t, r, row); len(up.bodies()) != 1 {
 						t.Errorf("%d attempts", len(up.bodies()))
 					}
 					return
 				}
-				if !r.ok() || r.tries() != "2" || !bytes.Contains(up.bodies()[1], []byte("[image_url removed")) || !bytes.Contains(up.bodies()[1], []byte("What is this?")) {
+				if !r.ok() || r.attempts() != "2" || !bytes.Contains(up.bodies()[1], []byte("[image_url removed")) || !bytes.Contains(up.bodies()[1], []byte("What is this?")) {
 					t.Errorf("%v", r)
 				}
 			})
@@ -305,33 +303,32 @@ func TestRefusedMedia(t *testing.T) {
 	}
 }
 
-// A refusal in the middle of an agent's work is told by the model itself, and
-// in no other case.
+// In the middle of an agent's work, and only there, the model itself explains a refusal.
 func TestRefusalExplained(t *testing.T) {
 	t.Parallel()
 	const refusal = `{"error":{"message":"The moon is in the wrong quarter.","type":"invalid_request_error","param":null,"code":"moon"}}`
 	for name, c := range map[string]struct {
-		request talk
+		request conversation
 		config  string
 		mute    bool // the model does not explain it either
 		want    bool
 	}{
 		"in the middle":           {history, "", false, true},
 		"streamed":                {stream(history), "", false, true},
-		"the first turn":          {talk{tools: []string{shell}, messages: []string{user("Look.")}}, "", false, false},
-		"without tools":           {talk{messages: []string{user("Hello."), says("Hello."), user("Again.")}}, "", false, false},
-		"two answers":             {talk{tools: history.tools, messages: history.messages, fields: `"n":2,`}, "", false, false},
-		"structured":              {talk{tools: history.tools, messages: history.messages, fields: `"response_format":{"type":"json_object"},`}, "", false, false},
+		"the first turn":          {conversation{tools: []string{shell}, messages: []string{user("Look.")}}, "", false, false},
+		"without tools":           {conversation{messages: []string{user("Hello."), says("Hello."), user("Again.")}}, "", false, false},
+		"two answers":             {conversation{tools: history.tools, messages: history.messages, fields: `"n":2,`}, "", false, false},
+		"structured":              {conversation{tools: history.tools, messages: history.messages, fields: `"response_format":{"type":"json_object"},`}, "", false, false},
 		"turned off":              {history, "recovery: {graceful: error}", false, false},
 		"that is refused as well": {history, "", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			up := startStrict(t, func(body []byte) ruling {
-				if gjson.GetBytes(body, "tool_choice").Str == "none" && strings.Contains(noted(body), "The moon is in the wrong quarter.") && !c.mute {
-					return ruling{text: "The provider refuses."}
+			up := startStrict(t, func(body []byte) verdict {
+				if gjson.GetBytes(body, "tool_choice").Str == "none" && strings.Contains(gatewayNote(body), "The moon is in the wrong quarter.") && !c.mute {
+					return verdict{text: "The provider refuses."}
 				}
-				return ruling{status: 400, body: refusal}
+				return verdict{status: 400, body: refusal}
 			})
 			g := launch(t, up.config(c.config))
 			r := g.ask(t.Context(), c.request.body())
@@ -342,7 +339,7 @@ func TestRefusalExplained(t *testing.T) {
 				return
 			}
 			id := regexp.MustCompile(`"id":"([^"]*)"`).FindStringSubmatch(string(r.body))
-			if !r.ok() || r.spoken() != "The provider refuses." || r.did() != "explain" || r.tries() != "2" || id == nil || !strings.HasPrefix(id[1], "chatcmpl-rebound-") {
+			if !r.ok() || r.answerText() != "The provider refuses." || r.recovery() != "explain" || r.attempts() != "2" || id == nil || !strings.HasPrefix(id[1], "chatcmpl-rebound-") {
 				t.Errorf("%v", r)
 			}
 			if c.request.stream && strings.Count(string(r.body), "chatcmpl-rebound-") < 2 {
@@ -355,29 +352,28 @@ func TestRefusalExplained(t *testing.T) {
 	}
 }
 
-// From the second time-out or cut of one request on the model is told to take a
-// smaller step, at most twice.
+// From the second timeout or cut of a request on, a note asks the model for a smaller step, at most twice.
 func TestSmallerStep(t *testing.T) {
 	t.Parallel()
 	const late = `{"error":{"message":"The upstream request timed out.","type":"timeout_error","param":null,"code":"timeout"}}`
 	for name, c := range map[string]struct {
 		fields string
-		fail   ruling
+		fail   verdict
 		want   string // of each attempt: whether it has the note
 	}{
-		"time-outs":  {"", ruling{status: 504, body: late}, "--nn-"},
-		"cuts":       {"", ruling{status: 200, body: `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assi`}, "--nn-"},
-		"structured": {`"response_format":{"type":"json_object"},`, ruling{status: 504, body: late}, "-----"},
-		"limited":    {"", ruling{status: 429, header: "Retry-After: 0", body: `{"error":{"message":"Rate limit reached.","type":"rate_limit","param":null,"code":"rate_limit_exceeded"}}`}, "-----"},
+		"time-outs":  {"", verdict{status: 504, body: late}, "--nn-"},
+		"cuts":       {"", verdict{status: 200, body: `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assi`}, "--nn-"},
+		"structured": {`"response_format":{"type":"json_object"},`, verdict{status: 504, body: late}, "-----"},
+		"limited":    {"", verdict{status: 429, header: "Retry-After: 0", body: `{"error":{"message":"Rate limit reached.","type":"rate_limit","param":null,"code":"rate_limit_exceeded"}}`}, "-----"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := 0
-			up := startStrict(t, func(body []byte) ruling {
+			up := startStrict(t, func(body []byte) verdict {
 				if n++; n < 5 {
 					return c.fail
 				}
-				return well(body)
+				return goodAnswer(body)
 			})
 			g := launch(t, up.config(fastRecovery))
 			k := history
@@ -385,7 +381,7 @@ func TestSmallerStep(t *testing.T) {
 			r := g.ask(t.Context(), k.body())
 			got := ""
 			for _, b := range up.bodies() {
-				if strings.Contains(noted(b), "smaller step") {
+				if strings.Contains(gatewayNote(b), "smaller step") {
 					got += "n"
 				} else if got += "-"; string(b) != k.body() {
 					t.Errorf("an attempt without the note was changed: %s", b)
@@ -398,5 +394,5 @@ func TestSmallerStep(t *testing.T) {
 	}
 }
 
-// fastRecovery has no waits to speak of.
+// fastRecovery has very short waits.
 const fastRecovery = "recovery: {patience: 5s, backoff_min: 1ms, backoff_max: 2ms, rate_limit_wait: 1ms, wait_same: 200ms, wait_max: 1s}"

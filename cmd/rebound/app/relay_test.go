@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// relay forwards connections to an address and returns its own. Each piece is
-// shown, before it is written on: there goes what the clients send, back what
-// they get.
+// relay forwards connections to an address and returns its own address. Before it forwards a piece it calls there
+// for bytes from clients, and back for bytes to them.
 func relay(t *testing.T, to string, there, back func([]byte)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -25,7 +24,7 @@ func relay(t *testing.T, to string, there, back func([]byte)) string {
 		l.Close()
 		wg.Wait()
 	})
-	carry := func(dst, src net.Conn, show func([]byte)) {
+	forward := func(dst, src net.Conn, show func([]byte)) {
 		defer dst.Close()
 		buf := make([]byte, 64<<10)
 		for {
@@ -48,8 +47,8 @@ func relay(t *testing.T, to string, there, back func([]byte)) string {
 				continue
 			}
 			context.AfterFunc(ctx, func() { near.Close(); far.Close() })
-			wg.Go(func() { carry(far, near, there) })
-			wg.Go(func() { carry(near, far, back) })
+			wg.Go(func() { forward(far, near, there) })
+			wg.Go(func() { forward(near, far, back) })
 		}
 	})
 	return l.Addr().String()

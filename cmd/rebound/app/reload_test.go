@@ -14,19 +14,19 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// watched is a gateway whose configuration is a file.
-type watched struct {
+// watchedGateway is a gateway whose configuration is a file.
+type watchedGateway struct {
 	*gateway
 	up   *upstreamtest.Running
 	path string
 	hup  chan struct{}
 }
 
-// watch starts a gateway with the quick configuration and more in a file, which
-// it watches as "rebound serve" does.
-func watch(t *testing.T, more string) *watched {
+// watch starts a gateway with the quick configuration and more in a file, which it watches like
+// "rebound serve".
+func watch(t *testing.T, more string) *watchedGateway {
 	t.Helper()
-	w := &watched{
+	w := &watchedGateway{
 		up: upstreamtest.New(upstreamtest.Options{KeepRequests: 100_000}).Start(t), path: filepath.Join(t.TempDir(), "rebound.yaml"), hup: make(chan struct{}),
 	}
 	w.put(t, text(w.up, more))
@@ -48,8 +48,8 @@ func watch(t *testing.T, more string) *watched {
 	return w
 }
 
-// put replaces the file at once, as editors and config maps do.
-func (w *watched) put(t *testing.T, text string) {
+// put replaces the file atomically, as editors and config maps do.
+func (w *watchedGateway) put(t *testing.T, text string) {
 	t.Helper()
 	next := w.path + ".next"
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
@@ -60,19 +60,21 @@ func (w *watched) put(t *testing.T, text string) {
 	}
 }
 
-// logged is the number of log lines with a message.
-func (w *watched) logged(t *testing.T, text string) int { return len(w.log.lines(t, saying(text))) }
+// logged returns the number of log lines with a message.
+func (w *watchedGateway) logged(t *testing.T, text string) int {
+	return len(w.log.lines(t, hasMessage(text)))
+}
 
 const (
 	reloaded = "configuration reloaded"
 	refused  = "the old one stays in force"
 )
 
-// A changed file is in force soon. Streams under way do not notice, and a request
-// that is being recovered ends with the configuration that it began with.
+// A changed file is soon in force. Running streams are not affected, and a request that is being recovered
+// keeps the configuration with which it began.
 func TestReloadChangedFile(t *testing.T) {
 	t.Parallel()
-	w := watch(t, mapped("m", "default old")+mappedMore("slow", "default slow@gap=100ms,chunks=60")+mappedMore("retried", "default retried@429,retry-after-ms=900x4/ok"))
+	w := watch(t, modelMap("m", "default old")+moreModels("slow", "default slow@gap=100ms,chunks=60")+moreModels("retried", "default retried@429,retry-after-ms=900x4/ok"))
 	if r := w.must(chat("m", false, "")); r.target() != "default/old" {
 		t.Fatal(r)
 	}
@@ -80,7 +82,7 @@ func TestReloadChangedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.put(t, text(w.up, mapped("m", "default new")))
+	w.put(t, text(w.up, modelMap("m", "default new")))
 	retried := make(chan reply, 1)
 	go func() { // begins before the reload, which needs two seconds at least, and ends after it
 		retried <- w.ask(t.Context(), chat("retried", false, ""))
@@ -100,7 +102,7 @@ func TestReloadChangedFile(t *testing.T) {
 	if n := w.logged(t, reloaded); n != 1 {
 		t.Errorf("logged %d reloads, want 1", n)
 	}
-	if lines := w.log.lines(t, func(l map[string]any) bool { return troubled(l) && l["event"] == nil }); len(lines) > 0 {
+	if lines := w.log.lines(t, func(l map[string]any) bool { return isWarning(l) && l["event"] == nil }); len(lines) > 0 {
 		t.Errorf("troubles: %v", lines)
 	}
 	// Names that are gone are no names of ours any more.
@@ -109,22 +111,22 @@ func TestReloadChangedFile(t *testing.T) {
 	}
 }
 
-// mappedMore is a further entry after mapped.
-func mappedMore(m string, targets ...string) string {
-	return strings.TrimPrefix(mapped(m, targets...), "models:\n")
+// moreModels is a further entry after modelMap.
+func moreModels(m string, targets ...string) string {
+	return strings.TrimPrefix(modelMap(m, targets...), "models:\n")
 }
 
-// A bad file is reported once, with the place of what is wrong, and the old
-// configuration stays; a good one after it is taken.
+// An invalid file is reported once, with the place of the mistake, and the old configuration stays. A later
+// valid file is used.
 func TestReloadBadFile(t *testing.T) {
 	t.Parallel()
-	w := watch(t, mapped("m", "default old"))
-	bad := text(w.up, mapped("m", "default new"), "recovery_deadline: 5s")
+	w := watch(t, modelMap("m", "default old"))
+	bad := text(w.up, modelMap("m", "default new"), "recovery_deadline: 5s")
 	line := strings.Count(bad, "\n") + 1
 	w.put(t, bad)
 	eventually(t, 20*time.Second, "the bad file is reported", func() bool { return w.logged(t, refused) > 0 })
 	time.Sleep(3 * time.Second) // the next look at the file
-	lines := w.log.lines(t, troubled)
+	lines := w.log.lines(t, isWarning)
 	if len(lines) != 1 || lines[0]["level"] != "ERROR" {
 		t.Fatalf("a bad file has to be one line of level ERROR: %v", lines)
 	}
@@ -138,7 +140,7 @@ func TestReloadBadFile(t *testing.T) {
 	if n := w.logged(t, reloaded); n != 0 {
 		t.Errorf("logged %d reloads", n)
 	}
-	w.put(t, text(w.up, mapped("m", "default new")))
+	w.put(t, text(w.up, modelMap("m", "default new")))
 	eventually(t, 20*time.Second, "the repaired file is in force", func() bool {
 		return w.must(chat("m", false, "")).target() == "default/new"
 	})
@@ -147,13 +149,13 @@ func TestReloadBadFile(t *testing.T) {
 // SIGHUP reloads at once: good, bad (reported again each time) and unchanged.
 func TestReloadOnHangup(t *testing.T) {
 	t.Parallel()
-	w := watch(t, mapped("m", "default old"))
+	w := watch(t, modelMap("m", "default old"))
 	hang := func(what string, done func() bool) {
 		t.Helper()
 		w.hup <- struct{}{}
 		eventually(t, 20*time.Second, what, done)
 	}
-	w.put(t, text(w.up, mapped("m", "default new")))
+	w.put(t, text(w.up, modelMap("m", "default new")))
 	start := time.Now()
 	hang("the new file is in force", func() bool { return w.logged(t, reloaded) == 1 })
 	if r := w.must(chat("m", false, "")); r.target() != "default/new" {
@@ -175,12 +177,11 @@ func TestReloadOnHangup(t *testing.T) {
 	if r := w.must(chat("m", false, "")); r.target() != "default/new" {
 		t.Errorf("after SIGHUP without a file: %v", r)
 	}
-	w.put(t, text(w.up, mapped("m", "default third")))
+	w.put(t, text(w.up, modelMap("m", "default third")))
 	hang("the file is read again", func() bool { return w.must(chat("m", false, "")).target() == "default/third" })
 }
 
-// A running gateway keeps asking for its keys, whatever a file says that was written to
-// the half; after that a good file is taken as ever.
+// A gateway with keys keeps requiring them when a half-written file has none. A later complete file is used.
 func TestReloadKeepsTheLastKey(t *testing.T) {
 	t.Parallel()
 	const keys = "auth: {keys: [{name: alice, env: KEY_A}]}\n"
@@ -193,7 +194,7 @@ func TestReloadKeepsTheLastKey(t *testing.T) {
 			t.Errorf("%q, without a key: %v", half, r)
 		}
 	}
-	w.put(t, text(w.up, keys, mapped("m", "default new")))
+	w.put(t, text(w.up, keys, modelMap("m", "default new")))
 	w.hup <- struct{}{}
 	eventually(t, 20*time.Second, "the good file is taken", func() bool { return w.logged(t, reloaded) == 1 })
 	if r := w.ask(t.Context(), chat("m", false, "")); r.status != 401 {
@@ -201,12 +202,11 @@ func TestReloadKeepsTheLastKey(t *testing.T) {
 	}
 }
 
-// Reloads under traffic cost no request, and what the gateway knows of its
-// targets outlives them.
+// Reloads under traffic cost no request and lose no knowledge of targets.
 func TestReloadUnderTraffic(t *testing.T) {
 	t.Parallel()
 	const limit = "lim@429,retry-after=60"
-	models := mapped("m", "default quick") + mappedMore("limited", "default "+limit, "default spare")
+	models := modelMap("m", "default quick") + moreModels("limited", "default "+limit, "default spare")
 	w := watch(t, models)
 	if r := w.must(chat("limited", false, "")); r.target() != "default/spare" {
 		t.Fatal(r)

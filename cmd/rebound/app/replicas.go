@@ -17,34 +17,34 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// boardReplicas is the board of the gateways that share a store: field is a replica's id, value what
-// admin.Replica says.
+// boardReplicas is the board of the gateways that share a store. Its fields are an admin.Replica in
+// JSON for each replica id.
 const boardReplicas = "replicas"
 
-// Each replica says every replicaEvery that it is there; one that was not heard of for replicaGone is none.
+// Each replica posts a heartbeat every replicaEvery, which expires after replicaGone.
 const (
 	replicaEvery = 5 * time.Second
 	replicaGone  = 20 * time.Second
 )
 
-// health is what a gateway knows of itself beside its requests; App.mu guards it.
-type health struct {
-	refused string    // why the latest change of the configuration is not in force; empty if it is
-	at      time.Time // when it was refused
-	away    time.Time // since when the store does not answer; zero if it does
+// replicaState is guarded by App.mu.
+type replicaState struct {
+	reloadError    string    // why the latest configuration is not in force, "" if it is
+	reloadFailed   time.Time // when reloadError was set
+	storeDownSince time.Time // zero while the store answers
 }
 
-// fingerprint names a configuration: replicas with the same one have the same.
+// fingerprint identifies a configuration, to compare those of replicas.
 func fingerprint(cfg *configs.Config) string {
 	sum := sha256.Sum256([]byte(cfg.Redacted()))
 	return hex.EncodeToString(sum[:4])
 }
 
-// beat tells the other replicas of this one until stop ends, and notices when the store is away.
-func (a *App) beat() {
+// heartbeat posts this replica to the others until stopHeartbeat is closed, and detects outages of the store.
+func (a *App) heartbeat() {
 	tick := time.NewTicker(replicaEvery)
 	defer tick.Stop()
-	defer close(a.beaten)
+	defer close(a.heartbeatDone)
 	defer a.mirror.Remove(boardReplicas, a.hub.Replica())
 	for {
 		me := a.self()
@@ -54,25 +54,25 @@ func (a *App) beat() {
 		a.spending.post(a.mirror, me.ID)
 		select {
 		case <-tick.C:
-		case <-a.quiet:
+		case <-a.stopHeartbeat:
 			a.spending.post(a.mirror, me.ID)
 			return
 		}
 	}
 }
 
-// self is this replica as others see it.
+// self describes this replica for the others.
 func (a *App) self() admin.Replica {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	up := a.shared == nil || a.shared.Up()
 	switch {
 	case up:
-		a.state.away = time.Time{}
-	case a.state.away.IsZero():
-		a.state.away = time.Now()
+		a.state.storeDownSince = time.Time{}
+	case a.state.storeDownSince.IsZero():
+		a.state.storeDownSince = time.Now()
 	}
-	return admin.Replica{ID: a.hub.Replica(), Version: a.version, Config: fingerprint(a.config), Address: a.listener.Addr().String(), Started: a.started.UTC(), StoreUp: up, Refused: a.state.refused}
+	return admin.Replica{ID: a.hub.Replica(), Version: a.version, Config: fingerprint(a.config), Address: a.listener.Addr().String(), Started: a.started.UTC(), StoreUp: up, Refused: a.state.reloadError}
 }
 
 // replicas lists the gateways that share the store, this one first.
@@ -96,12 +96,12 @@ func (a *App) condition() telemetry.Condition {
 	a.mu.Lock()
 	h := a.state
 	a.mu.Unlock()
-	c := telemetry.Condition{StoreUp: list[0].StoreUp, Reloaded: h.refused == "", Replicas: len(list)}
+	c := telemetry.Condition{StoreUp: list[0].StoreUp, Reloaded: h.reloadError == "", Replicas: len(list)}
 	if !c.StoreUp {
-		c.Trouble = append(c.Trouble, fmt.Sprintf("The store does not answer since %s: this replica goes on with what it knows, and other replicas are not seen.", h.away.UTC().Format("15:04:05 MST")))
+		c.Trouble = append(c.Trouble, fmt.Sprintf("The store has not answered since %s: this replica continues with what it knows and does not see other replicas.", h.storeDownSince.UTC().Format("15:04:05 MST")))
 	}
 	if !c.Reloaded {
-		c.Trouble = append(c.Trouble, fmt.Sprintf("The configuration of %s is refused, the one before stays in force: %s", h.at.UTC().Format("15:04:05 MST"), h.refused))
+		c.Trouble = append(c.Trouble, fmt.Sprintf("The configuration of %s was refused, the previous one stays in force: %s", h.reloadFailed.UTC().Format("15:04:05 MST"), h.reloadError))
 	}
 	for what, of := range map[string]func(admin.Replica) string{
 		"configurations": func(r admin.Replica) string { return r.Config }, "versions": func(r admin.Replica) string { return r.Version }} {
@@ -118,11 +118,11 @@ func (a *App) condition() telemetry.Condition {
 	return c
 }
 
-// refuse notes that a change of the configuration is not in force; nil that one is.
-func (a *App) refuse(err error) {
+// setReloadError records why a new configuration is not in force; nil records that it is.
+func (a *App) setReloadError(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.state = (health{away: a.state.away}); err != nil {
-		a.state.refused, a.state.at = redact.Text(err.Error()), time.Now()
+	if a.state = (replicaState{storeDownSince: a.state.storeDownSince}); err != nil {
+		a.state.reloadError, a.state.reloadFailed = redact.Text(err.Error()), time.Now()
 	}
 }

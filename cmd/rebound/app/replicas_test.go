@@ -17,13 +17,13 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// honoured is how soon what one replica finds out counts for the others.
-const honoured = time.Second
+// sharedWithin is how soon the others know what one replica finds out.
+const sharedWithin = time.Second
 
-// honour waits that long, and for as much longer as the machine stood still.
-func honour(t *testing.T) {
+// waitShared waits that long, and for as much longer as the machine stood still.
+func waitShared(t *testing.T) {
 	stalled := storetest.Stalls(t)
-	time.Sleep(honoured)
+	time.Sleep(sharedWithin)
 	time.Sleep(stalled())
 }
 
@@ -35,14 +35,13 @@ type replicas struct {
 	config   string
 }
 
-// shared is the configuration of a store that is waited for so long.
+// shared returns the configuration of a store with a timeout.
 func shared(t *testing.T, url string, timeout time.Duration) string {
 	return fmt.Sprintf("store: {redis: {url: %q, prefix: %q, timeout: %s}}", url, storetest.Prefix(t), timeout)
 }
 
-// unhurried is the configuration of a store that is waited for: what is known in
-// the end does not depend on how busy the machine is.
-func unhurried(t *testing.T, url string) string { return shared(t, url, 5*time.Second) }
+// slowStore returns the configuration of a store with a long timeout, so that a busy machine does not matter.
+func slowStore(t *testing.T, url string) string { return shared(t, url, 5*time.Second) }
 
 // pair starts two replicas; more is configuration on top of quick.
 func pair(t *testing.T, more ...string) *replicas {
@@ -53,8 +52,7 @@ func pair(t *testing.T, more ...string) *replicas {
 	return p
 }
 
-// A limit that one replica ran into keeps the others away from that key or
-// target: within a second their requests go elsewhere without asking it.
+// If one replica runs into a limit, within a second the others do not use that key or target.
 func TestReplicasShareCooldowns(t *testing.T) {
 	t.Parallel()
 	const limit = "lim@429,retry-after=5"
@@ -64,13 +62,13 @@ func TestReplicasShareCooldowns(t *testing.T) {
 		key           string // the credential that has it; empty: any
 		target, after string // X-Rebound-Target of both replicas
 	}{
-		{"target", mapped("m", "default "+limit, "default spare"), limit, "", "default/spare", "default/spare"},
-		{"key", mapped("m", "two "+limit+",only-key="+keyA), limit + ",only-key=" + keyA, keyA, "two/" + limit + ",only-key=" + keyA, ""},
+		{"target", modelMap("m", "default "+limit, "default spare"), limit, "", "default/spare", "default/spare"},
+		{"key", modelMap("m", "two "+limit+",only-key="+keyA), limit + ",only-key=" + keyA, keyA, "two/" + limit + ",only-key=" + keyA, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := pair(t, unhurried(t, storetest.Redis(t)), tt.models)
+			p := pair(t, slowStore(t, storetest.Redis(t)), tt.models)
 			refused := func() (n int) {
 				for _, r := range p.up.Requests(tt.limited) {
 					if tt.key == "" || r.Key == tt.key {
@@ -82,7 +80,7 @@ func TestReplicasShareCooldowns(t *testing.T) {
 			if r := p.one.must(chat("m", false, "")); !strings.HasPrefix(r.target(), tt.target) || refused() != 1 {
 				t.Fatalf("replica 1 was refused %d times: %v", refused(), r)
 			}
-			honour(t)
+			waitShared(t)
 			r := p.two.must(chat("m", false, ""))
 			if refused() != 1 {
 				t.Errorf("replica 2 asked what replica 1 knows to be limited")
@@ -97,25 +95,24 @@ func TestReplicasShareCooldowns(t *testing.T) {
 	}
 }
 
-// A breaker that one replica opened is open for the others, and closed for all
-// of them once the probes of one have succeeded.
+// A breaker that one replica opens is open for all, and closes for all once the probes of one succeed.
 func TestReplicasShareBreakers(t *testing.T) {
 	t.Parallel()
-	p := pair(t, unhurried(t, storetest.Redis(t)), mapped("m", "default prim", "default spare"))
+	p := pair(t, slowStore(t, storetest.Redis(t)), modelMap("m", "default prim", "default spare"))
 	script(t, p.up, "prim", "503")
 	for range 6 {
 		p.one.must(chat("m", false, ""))
 	}
-	eventually(t, honoured, "replica 1 reports an open breaker", func() bool {
+	eventually(t, sharedWithin, "replica 1 reports an open breaker", func() bool {
 		return strings.Contains(p.one.log.String(), "breaker_opened")
 	})
 	asked := count(p.up, "prim")
 	if asked < 5 {
 		t.Fatalf("the breaker opened after %d requests", asked)
 	}
-	honour(t)
+	waitShared(t)
 	if r := p.two.must(chat("m", false, "")); count(p.up, "prim") != asked || r.target() != "default/spare" {
-		t.Errorf("replica 2 does not honour the breaker of replica 1: %d more requests, %v", count(p.up, "prim")-asked, r)
+		t.Errorf("replica 2 does not respect the breaker of replica 1: %d more requests, %v", count(p.up, "prim")-asked, r)
 	}
 
 	// The upstream recovers. Half-open, a replica has one request at a time there.
@@ -124,13 +121,13 @@ func TestReplicasShareBreakers(t *testing.T) {
 		p.one.must(chat("m", false, ""))
 		return strings.Contains(p.one.log.String(), "breaker_closed")
 	})
-	honour(t)
+	waitShared(t)
 	for i, g := range []*gateway{p.one, p.two} {
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
 				if r := g.ask(t.Context(), chat("m", false, "")); !r.ok() || r.target() != "default/prim" {
-					t.Errorf("replica %d does not take the breaker for closed: %v", i+1, r)
+					t.Errorf("replica %d does not see the breaker closed: %v", i+1, r)
 				}
 			})
 		}
@@ -141,14 +138,13 @@ func TestReplicasShareBreakers(t *testing.T) {
 	}
 }
 
-// What a target refused to one replica is not sent to it by the others, nor by
-// replicas that were started later.
+// What a target refuses from one replica the others do not send to it, nor do replicas that start later.
 func TestReplicasShareRefusals(t *testing.T) {
 	t.Parallel()
 	const model = "fussy@no-param=max_tokens"
 	// As far away as another zone: what a replica does not wait for when it
 	// starts, its first request does not know.
-	p := pair(t, unhurried(t, "redis://"+distant(t, storetest.StartRedis(t).Addr(), 2*time.Millisecond)+"/0"))
+	p := pair(t, slowStore(t, "redis://"+distant(t, storetest.StartRedis(t).Addr(), 2*time.Millisecond)+"/0"))
 	// sent tells which field the last request had and how many there were.
 	sent := func() (n int, field string) {
 		recs := p.up.Requests(model)
@@ -164,7 +160,7 @@ func TestReplicasShareRefusals(t *testing.T) {
 	if n, field := sent(); n != 2 || field != "max_completion_tokens" {
 		t.Fatalf("replica 1 sent %d requests, the last with %q", n, field)
 	}
-	honour(t)
+	waitShared(t)
 	p.two.must(body)
 	if n, field := sent(); n != 3 || field != "max_completion_tokens" {
 		t.Errorf("replica 2 was not right the first time: %d requests, the last with %q", n-2, field)
@@ -182,11 +178,11 @@ func TestReplicasShareRefusals(t *testing.T) {
 	}
 }
 
-// step is one outage: how Redis goes and how it comes back.
+// step is one outage: how Redis fails and how it returns.
 type step struct{ away, back func(*storetest.Server) }
 
-// An outage of Redis costs no request and no time, is told in one line each
-// way, and afterwards replicas share again by themselves.
+// An outage of Redis costs no request and no time. Each replica logs one line at its begin and one at its end, and
+// afterwards the replicas share again.
 func TestReplicasOutliveRedis(t *testing.T) {
 	kill := step{(*storetest.Server).Kill, (*storetest.Server).Restart}
 	pause := step{(*storetest.Server).Pause, (*storetest.Server).Resume}
@@ -206,22 +202,22 @@ func TestReplicasOutliveRedis(t *testing.T) {
 			server := storetest.StartRedis(t)
 			p := pair(t, shared(t, server.URL(), outage), cooling)
 			end := p.traffic(t)
-			p.shares("before", honoured)
+			p.shares("before", sharedWithin)
 			for i, s := range tt.steps {
 				s.away(server)
 				time.Sleep(3 * outage)
-				p.told("store is away", i+1)
+				p.countLogged("store is away", i+1)
 				during := fmt.Sprint("during", i)
 				p.cool(p.one, during) // known here now, and to the other when the store is back
 				s.back(server)
 				p.shares(fmt.Sprint("after", i), 3*time.Second)
 				p.avoids(p.two, during)
-				p.told("store is back", i+1)
+				p.countLogged("store is back", i+1)
 			}
 			end()
-			p.told("store is away", len(tt.steps))
+			p.countLogged("store is away", len(tt.steps))
 			for i, g := range []*gateway{p.one, p.two} {
-				lines := g.log.lines(t, func(line map[string]any) bool { return troubled(line) && line["event"] == nil })
+				lines := g.log.lines(t, func(line map[string]any) bool { return isWarning(line) && line["event"] == nil })
 				if len(lines) != len(tt.steps) {
 					t.Errorf("replica %d logged %d warnings, want %d: %v", i+1, len(lines), len(tt.steps), lines)
 				}
@@ -231,7 +227,7 @@ func TestReplicasOutliveRedis(t *testing.T) {
 	}
 }
 
-// A gateway starts without its Redis, serves, and shares once that is there.
+// A gateway starts and serves without Redis, and shares state once Redis is there.
 func TestReplicasStartWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
@@ -244,25 +240,24 @@ func TestReplicasStartWithoutRedis(t *testing.T) {
 	p.shares("later", 3*time.Second)
 	p.avoids(p.two, "early")
 	end()
-	p.told("store is away", 1)
-	p.told("store is back", 1)
+	p.countLogged("store is away", 1)
+	p.countLogged("store is back", 1)
 	stop(t, p.one, p.two)
 }
 
-// outage is how long a store is waited for before it is away: longer than a busy
-// machine keeps a healthy one from answering.
+// outage is the store's timeout: long enough for a healthy store on a busy machine.
 const outage = time.Second
 
-// told checks how often each replica logged something.
-func (p *replicas) told(text string, want int) {
+// countLogged checks how often each replica logged a text.
+func (p *replicas) countLogged(text string, want int) {
 	for i, g := range []*gateway{p.one, p.two} {
-		if n := len(g.log.lines(p.t, saying(text))); n != want {
-			p.t.Errorf("replica %d told %d times that the %s, want %d", i+1, n, text, want)
+		if n := len(g.log.lines(p.t, hasMessage(text))); n != want {
+			p.t.Errorf("replica %d logged %d times that the %s, want %d", i+1, n, text, want)
 		}
 	}
 }
 
-// cooling gives each name cold-X a limited first target of its own.
+// cooling gives each model cold-X a limited first target of its own.
 var cooling = func() string {
 	var b strings.Builder
 	b.WriteString("models:\n")
@@ -272,7 +267,7 @@ var cooling = func() string {
 	return b.String()
 }()
 
-// coolNames are the names that tests use up one by one.
+// coolNames are the models of cooling, which a test uses one by one.
 var coolNames = []string{"before", "early", "later", "during0", "during1", "during2", "after0", "after1", "after2"}
 
 // cool makes a gateway run into the limit of a target.
@@ -300,8 +295,8 @@ func (p *replicas) shares(name string, within time.Duration) {
 	p.avoids(p.two, name)
 }
 
-// traffic sends 50 requests a second to both replicas until end is called. None may
-// fail, or take much longer than a store is waited for.
+// traffic sends 50 requests per second to both replicas until end is called. None may fail, or take much longer
+// than the store's timeout.
 func (p *replicas) traffic(t *testing.T) (end func()) {
 	t.Helper()
 	stalled := storetest.Stalls(t)
@@ -348,8 +343,7 @@ func (p *replicas) traffic(t *testing.T) (end func()) {
 	return end
 }
 
-// distant forwards connections to an address, each piece so much later in each
-// direction, and returns its own.
+// distant forwards connections to an address with a delay in each direction, and returns its own address.
 func distant(t *testing.T, to string, lag time.Duration) string {
 	t.Helper()
 	later := func([]byte) { time.Sleep(lag) }

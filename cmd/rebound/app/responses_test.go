@@ -50,7 +50,7 @@ const (
 	person = `{"role":"user","content":"List them."}`
 )
 
-// turnOf is a turn of the model with reasoning and a call, and the output of that.
+// turnOf returns a turn of the model with reasoning and a call, and the output of that call.
 func turnOf(t *testing.T, g *gateway, model string) (reasoning, call, output string) {
 	t.Helper()
 	made := g.respond(model+"@reason,tool", sealed+lister+`"input":[`+person+`]`)
@@ -62,8 +62,8 @@ func turnOf(t *testing.T, g *gateway, model string) (reasoning, call, output str
 		fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"a\nb"}`, gjson.Get(call, "call_id").Str)
 }
 
-// TestHistoriesOfResponses: histories that an upstream refuses are mended at the first resend,
-// and what a target refuses for what it is, is remembered.
+// TestHistoriesOfResponses checks that refused histories are repaired at the first resend, and that the gateway
+// remembers what a target refuses in general.
 func TestHistoriesOfResponses(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	g := launch(t, text(up))
@@ -99,11 +99,11 @@ func TestHistoriesOfResponses(t *testing.T) {
 	}
 }
 
-// TestReasoningStaysWithItsAccount: on another key reasoning that only the first can read does
-// not go; what only names stored items stays where those are.
+// TestReasoningStaysWithItsAccount checks that encrypted reasoning is not sent to another account, and that a request
+// with references to stored items stays with their account.
 func TestReasoningStaysWithItsAccount(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	g := launch(t, text(up, mapped("moves", "two moves@reason,tool/quota,only-key="+keyA),
+	g := launch(t, text(up, modelMap("moves", "two moves@reason,tool/quota,only-key="+keyA),
 		`  "names": {targets: [{upstream: two, model: "names@reason,tool/quota,only-key=`+keyA+`"}]}`))
 	made := g.respond("moves", sealed+lister+`"input":[`+person+`]`)
 	if made.status != http.StatusOK {
@@ -138,8 +138,8 @@ func TestReasoningStaysWithItsAccount(t *testing.T) {
 	}
 }
 
-// TestChainedResponses: what stands upstream cannot be shortened, and what is not there is
-// for the client to send again.
+// TestChainedResponses checks that a history stored upstream is not shortened, and that the client gets the error for
+// one that is missing.
 func TestChainedResponses(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	g := launch(t, text(up))
@@ -163,7 +163,7 @@ func TestChainedResponses(t *testing.T) {
 	}
 }
 
-// TestCompactResponses: compaction and counting are asked again, and never edited.
+// TestCompactResponses checks that compaction and counting are retried and never edited.
 func TestCompactResponses(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	g := launch(t, text(up))
@@ -182,11 +182,11 @@ func TestCompactResponses(t *testing.T) {
 	}
 }
 
-// TestResponseGoesToItsMaker: what is done with a response goes to the key that made it, and
-// another credential finds none.
+// TestResponseGoesToItsMaker checks that requests about a response go to the key that made it, and that another
+// credential does not find it.
 func TestResponseGoesToItsMaker(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	g := launch(t, text(up, mapped("m", "two made@429,retry-after=60,only-key="+keyA)))
+	g := launch(t, text(up, modelMap("m", "two made@429,retry-after=60,only-key="+keyA)))
 	made := g.respond("m", `"background":true,"input":[`+person+`]`)
 	id := made.field("id").Str
 	if made.status != http.StatusOK || id == "" {
@@ -210,8 +210,7 @@ func TestResponseGoesToItsMaker(t *testing.T) {
 	}
 }
 
-// TestBackgroundResponses: a broken stream of a response in the background is taken up again,
-// byte for byte.
+// TestBackgroundResponses checks that a broken stream of a background response is resumed, byte for byte.
 func TestBackgroundResponses(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	g := launch(t, text(up))
@@ -227,7 +226,7 @@ func TestBackgroundResponses(t *testing.T) {
 	}
 }
 
-// TestUpgradeOfResponses: a client that wants a WebSocket is told at once to do without.
+// TestUpgradeOfResponses checks that a WebSocket upgrade is refused at once.
 func TestUpgradeOfResponses(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	g := launch(t, text(up))
@@ -249,8 +248,8 @@ func TestUpgradeOfResponses(t *testing.T) {
 	}
 }
 
-// TestOpenResponses: the requests of the Open Responses compliance tests have the same answers
-// straight and through, but for what counts requests and seconds.
+// TestOpenResponses checks that the requests of the Open Responses compliance tests get the same answers directly and
+// through the gateway, apart from counters and times.
 func TestOpenResponses(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	g := launch(t, text(up))

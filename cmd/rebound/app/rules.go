@@ -9,7 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// rules are the compiled rules, with those of the operator that they were made of.
+// rules holds the compiled rules, and the operator's rules among them.
 type rules struct {
 	own      [2][]rule.Rule
 	upstream *classify.Table
@@ -18,9 +18,9 @@ type rules struct {
 	preferences *inspect.Preferences
 }
 
-// of are the rules for a configuration: the same where the operator's have not
-// changed, so that a reload need not read all again.
-func (r rules) of(cfg *configs.Config) rules {
+// forConfig returns the rules for a configuration: r if the operator's rules have not changed, so
+// that a reload need not compile them again.
+func (r rules) forConfig(cfg *configs.Config) rules {
 	own := [2][]rule.Rule{cfg.Classify.Rules, cfg.Inspect.Rules}
 	if r.tools != nil && reflect.DeepEqual(own, r.own) {
 		return r

@@ -21,9 +21,9 @@ import (
 
 const broken = "12:00:00 make: *** [Makefile:7: build] Error 2\ncc: fatal error: no input files\n\nCommand exited with code 2"
 
-// stuck is a session whose last n turns failed in the same way. What differs
-// each time is what a failure never is the same in.
-func stuck(n int) talk {
+// stuck is a session whose last n turns failed in the same way, apart from details that differ between real
+// failures.
+func stuck(n int) conversation {
 	k := history
 	for i := range n {
 		id := fmt.Sprintf("call_f%d", i)
@@ -32,17 +32,17 @@ func stuck(n int) talk {
 	return k
 }
 
-// sliding is stuck for a client that keeps the beginning and the last turn only:
-// that there were others, only the store knows.
-func sliding(n int) talk {
+// sliding is stuck for a client that keeps only the beginning and the last turn, so that only the store knows
+// the others.
+func sliding(n int) conversation {
 	k := stuck(n)
 	k.messages = append(append([]string(nil), history.messages...), k.messages[len(k.messages)-2:]...)
 	return k
 }
 
-// working is an upstream that answers whatever it is asked.
-func working(t *testing.T) *strict {
-	return startStrict(t, func([]byte) ruling { return ruling{text: "Once more."} })
+// acceptingUpstream starts an upstream that answers every request.
+func acceptingUpstream(t *testing.T) *strict {
+	return startStrict(t, func([]byte) verdict { return verdict{text: "Once more."} })
 }
 
 // stopped checks that an answer is the gateway's own explanation.
@@ -59,75 +59,73 @@ func stopped(t *testing.T, r reply) {
 			}
 		}
 	}
-	text := r.spoken()
-	if !r.ok() || r.did() != "session_stopped" || reason != "stop" || !strings.HasPrefix(id, "chatcmpl-rebound-") ||
+	text := r.answerText()
+	if !r.ok() || r.recovery() != "session_stopped" || reason != "stop" || !strings.HasPrefix(id, "chatcmpl-rebound-") ||
 		!strings.Contains(text, "`bash`") || !strings.Contains(text, "5 times") || !strings.Contains(text, "make") || !strings.Contains(text, "need from you") {
 		t.Errorf("no explanation: %v\nfinish %q, id %q: %s", r, reason, id, text)
 	}
 }
 
-// welcome has an upstream accept the client's credential, before which nothing
-// of a session counts.
-func welcome(t *testing.T, list ...*gateway) {
+// acceptCredential makes an upstream accept the client's credential, before which no session is counted.
+func acceptCredential(t *testing.T, list ...*gateway) {
 	t.Helper()
 	for _, g := range list {
-		goesOn(t, g.must(history.body()))
+		mustReachModel(t, g.must(history.body()))
 	}
 }
 
-// warned has a gateway tell the model of stuck firmly, before which no session is stopped.
-func warned(t *testing.T, g *gateway) {
+// warnFirmly makes a gateway add a firm note to stuck, before which no session is stopped.
+func warnFirmly(t *testing.T, g *gateway) {
 	t.Helper()
-	goesOn(t, g.must(stuck(4).body()))
+	mustReachModel(t, g.must(stuck(4).body()))
 }
 
-// goesOn checks that a request was answered by the upstream.
-func goesOn(t *testing.T, r reply) {
+// mustReachModel checks that the upstream answered a request.
+func mustReachModel(t *testing.T, r reply) {
 	t.Helper()
-	if !r.ok() || r.spoken() != "Once more." {
+	if !r.ok() || r.answerText() != "Once more." {
 		t.Errorf("not the model's answer: %v", r)
 	}
 }
 
-// twins are two replicas with one Redis, on an upstream.
-func twins(t *testing.T, up *strict, redis string, more ...string) (config string, list []*gateway) {
+// twoReplicas starts two replicas with one Redis and one upstream.
+func twoReplicas(t *testing.T, up *strict, redis string, more ...string) (config string, list []*gateway) {
 	t.Helper()
-	config = up.config(append(more, unhurried(t, redis))...)
+	config = up.config(append(more, slowStore(t, redis))...)
 	return config, []*gateway{launch(t, config), launch(t, config)}
 }
 
-// told is how often gateways logged an event.
-func told(t *testing.T, event string, list ...*gateway) (n int) {
+// countEvents returns how often gateways logged an event.
+func countEvents(t *testing.T, event string, list ...*gateway) (n int) {
 	t.Helper()
 	for _, g := range list {
-		n += len(g.log.lines(t, named(event)))
+		n += len(g.log.lines(t, isEvent(event)))
 	}
 	return n
 }
 
-// The fifth turn that fails in the same way stops the session, however the
-// replicas take turns, clients repeat their requests and histories are cut, and
-// it stays stopped after a restart.
+// The fifth turn that fails in the same way stops the session, whichever replica gets it, and also if clients
+// retry or cut their history. It stays stopped after a restart.
 func TestSessionStops(t *testing.T) {
 	t.Parallel()
-	for name, history := range map[string]func(int) talk{"full history": stuck, "sliding history": sliding} {
+	for name, history := range map[string]func(int) conversation{"full history": stuck, "sliding history": sliding} {
 		for _, streamed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%v", name, streamed), func(t *testing.T) {
 				t.Parallel()
-				up := working(t)
-				config, list := twins(t, up, storetest.StartRedis(t).URL())
-				welcome(t, list...)
+				up := acceptingUpstream(t)
+				config, list := twoReplicas(t, up, storetest.StartRedis(t).URL())
+				acceptCredential(t, list...)
 				body := func(n int) string { k := history(n); k.stream = streamed; return k.body() }
 				for n := 1; n <= 4; n++ {
 					for try := range 3 { // the client's own retries
 						r := list[(n+try)%2].must(body(n))
-						goesOn(t, r)
+						mustReachModel(t, r)
 					}
 				}
 				if name == "sliding history" { // of its failures the request itself shows one
 					other := launch(t, up.config())
-					welcome(t, other)
-					goesOn(t, other.must(body(5)))
+					acceptCredential(t, other)
+					mustReachModel(t, other.must(body(5)))
 				}
 				before := len(up.bodies())
 				for range 3 {
@@ -135,9 +133,9 @@ func TestSessionStops(t *testing.T) {
 				}
 				eventually(t, 20*time.Second, "the other replica lists the session", func() bool { return len(listed(t, list[0])) == 1 })
 				stopped(t, list[0].must(body(5)))
-				eventually(t, 20*time.Second, "the stop is told", func() bool { return told(t, "breaker_opened", list...) == 1 })
+				eventually(t, 20*time.Second, "the stop is told", func() bool { return countEvents(t, "breaker_opened", list...) == 1 })
 				stop(t, list...)
-				if n := told(t, "breaker_opened", list...); n != 1 {
+				if n := countEvents(t, "breaker_opened", list...); n != 1 {
 					t.Errorf("the stop was told %d times", n)
 				}
 				again := launch(t, config)
@@ -145,47 +143,46 @@ func TestSessionStops(t *testing.T) {
 				if n := len(up.bodies()) - before; n != 0 {
 					t.Errorf("%d requests reached the upstream", n)
 				}
-				if n := told(t, "breaker_opened", again); n != 0 {
-					t.Errorf("the stop was told again")
+				if n := countEvents(t, "breaker_opened", again); n != 0 {
+					t.Errorf("the stop was reported again")
 				}
 			})
 		}
 	}
 }
 
-// In a text protocol what a command prints comes as the user's message, which
-// is no new message of a person.
+// In a text protocol the output of a command is a user message, but not a new message of the user.
 func TestSessionTextProtocol(t *testing.T) {
 	t.Parallel()
-	up := working(t)
+	up := acceptingUpstream(t)
 	g := launch(t, up.config())
-	welcome(t, g)
-	k := talk{messages: []string{message("system", "You have a special interface. Your command goes into triple backticks; one command at a time."), user("Build it."),
+	acceptCredential(t, g)
+	k := conversation{messages: []string{message("system", "You have a special interface. Your command goes into triple backticks; one command at a time."), user("Build it."),
 		says("Let me look.\n```\nls src\n```"), user("main.py\nhelper.py\n(Current directory: /repo)\nbash-$")}}
 	for range 4 {
 		k = k.with(says("Build.\n```\ngcc main.c\n```"), user("bash: gcc: command not found\n(Current directory: /repo)\nbash-$"))
-		goesOn(t, g.must(k.body()))
+		mustReachModel(t, g.must(k.body()))
 	}
 	r := g.must(k.with(says("Build.\n```\ngcc main.c\n```"), user("bash: gcc: command not found\n(Current directory: /repo)\nbash-$")).body())
-	if r.did() != "session_stopped" || !strings.Contains(r.spoken(), "gcc: command not found") || len(up.since(1)) != 4 {
+	if r.recovery() != "session_stopped" || !strings.Contains(r.answerText(), "gcc: command not found") || len(up.since(1)) != 4 {
 		t.Errorf("not stopped: %v", r)
 	}
-	goesOn(t, g.must(k.with(says("I stopped here."), user("It is called clang on this machine.")).body()))
+	mustReachModel(t, g.must(k.with(says("I stopped here."), user("It is called clang on this machine.")).body()))
 }
 
 // Replicas that get the same request at the same time agree.
 func TestSessionRace(t *testing.T) {
 	t.Parallel()
-	up := working(t)
-	_, list := twins(t, up, storetest.StartRedis(t).URL())
-	welcome(t, list...)
+	up := acceptingUpstream(t)
+	_, list := twoReplicas(t, up, storetest.StartRedis(t).URL())
+	acceptCredential(t, list...)
 	for n := 1; n <= 5; n++ {
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
 				r := list[i%2].ask(t.Context(), sliding(n).body())
 				if n < 5 {
-					goesOn(t, r)
+					mustReachModel(t, r)
 				} else {
 					stopped(t, r)
 				}
@@ -194,12 +191,12 @@ func TestSessionRace(t *testing.T) {
 		wg.Wait()
 	}
 	stop(t, list...)
-	if n := told(t, "breaker_opened", list...); n < 1 || n > 2 { // at most once each, before they hear of one another
+	if n := countEvents(t, "breaker_opened", list...); n < 1 || n > 2 { // at most once each, before they hear of one another
 		t.Errorf("the stop was told %d times", n)
 	}
 }
 
-// breaker.on_open says what the client gets.
+// breaker.on_open decides what the client gets.
 func TestSessionOnOpen(t *testing.T) {
 	t.Parallel()
 	structured := `"response_format":{"type":"json_object"},`
@@ -215,21 +212,21 @@ func TestSessionOnOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			up := startStrict(t, func(body []byte) ruling { return ruling{text: "Once more."} })
+			up := startStrict(t, func(body []byte) verdict { return verdict{text: "Once more."} })
 			config := strings.Replace(up.config(), "breaker: {", "breaker: {on_open: "+c.mode+", ", 1)
 			if c.mode == "observe" {
 				config = up.config("recovery: {mode: observe}")
 			}
 			g := launch(t, config)
-			welcome(t, g)
-			warned(t, g)
+			acceptCredential(t, g)
+			warnFirmly(t, g)
 			before := len(up.bodies())
 			k := stuck(5)
 			k.stream, k.fields = c.stream, c.fields
 			r := g.ask(t.Context(), k.body())
 			switch {
 			case c.mode == "observe":
-				goesOn(t, r)
+				mustReachModel(t, r)
 				if seen := up.since(before); len(seen) != 1 || string(seen[0]) != k.body() {
 					t.Errorf("the request was changed: %s", seen)
 				}
@@ -238,9 +235,9 @@ func TestSessionOnOpen(t *testing.T) {
 				})
 				return
 			case c.mode == "steer":
-				goesOn(t, r)
-				if seen := up.since(before); len(seen) != 1 || !strings.Contains(noted(seen[0]), "Do not call it again") {
-					t.Errorf("the model was not told: %s", noted(seen[0]))
+				mustReachModel(t, r)
+				if seen := up.since(before); len(seen) != 1 || !strings.Contains(gatewayNote(seen[0]), "Do not call it again") {
+					t.Errorf("the model got no note: %s", gatewayNote(seen[0]))
 				}
 				return
 			case c.err:
@@ -259,33 +256,34 @@ func TestSessionOnOpen(t *testing.T) {
 	}
 }
 
-// A person who writes something new sets the session going; one who repeats
-// what was said, or a client that does, does not.
+// A new message of the user lets the session continue. A repeated one, by the user or the client, does not.
 func TestSessionGoesOn(t *testing.T) {
 	t.Parallel()
-	up := working(t)
+	up := acceptingUpstream(t)
 	g := launch(t, up.config())
-	welcome(t, g)
-	warned(t, g)
+	acceptCredential(t, g)
+	warnFirmly(t, g)
 	k := stuck(5)
 	stopped(t, g.must(k.body()))
-	stopped(t, g.must(k.with(user("List the files.")).body())) // the words of the user's last message
-	if n := told(t, "breaker_closed", g); n != 0 {
+	stopped(t, g.must(k.with(user("List the files.")).body())) // repeats the user's last message
+	if n := countEvents(t, "breaker_closed", g); n != 0 {
 		t.Errorf("closed %d times", n)
 	}
 	k = k.with(says("I stopped here."), user("Use ninja instead."))
-	goesOn(t, g.must(k.body()))
-	goesOn(t, g.must(k.body()))
+	mustReachModel(t, g.must(k.body()))
+	mustReachModel(t, g.must(k.body()))
 	for n := range 4 { // fails anew, from the beginning
 		id := fmt.Sprintf("call_g%d", n)
 		k = k.with(calls(call(id, "bash", `{"command":"make"}`)), result(id, broken))
-		goesOn(t, g.must(k.body()))
+		mustReachModel(t, g.must(k.body()))
 	}
 	stopped(t, g.must(k.with(calls(call("call_z", "bash", `{"command":"make"}`)), result("call_z", broken)).body()))
-	eventually(t, 20*time.Second, "both are told", func() bool { return told(t, "breaker_opened", g) == 2 && told(t, "breaker_closed", g) == 1 })
+	eventually(t, 20*time.Second, "both are told", func() bool {
+		return countEvents(t, "breaker_opened", g) == 2 && countEvents(t, "breaker_closed", g) == 1
+	})
 }
 
-// Any success, and any other failure, begins the count anew.
+// Any success, and any other failure, restarts the count.
 func TestSessionResets(t *testing.T) {
 	t.Parallel()
 	turn := func(id, tool, args, answer string) []string {
@@ -300,24 +298,24 @@ func TestSessionResets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			up := working(t)
+			up := acceptingUpstream(t)
 			g := launch(t, up.config())
-			welcome(t, g)
+			acceptCredential(t, g)
 			k := stuck(4)
 			k.tools = []string{shell, files}
-			goesOn(t, g.must(k.body()))
+			mustReachModel(t, g.must(k.body()))
 			k = k.with(between...)
-			goesOn(t, g.must(k.body()))
+			mustReachModel(t, g.must(k.body()))
 			for n := range 4 {
 				k = k.with(fail(fmt.Sprintf("call_h%d", n))...)
-				goesOn(t, g.must(k.body()))
+				mustReachModel(t, g.must(k.body()))
 			}
 			stopped(t, g.must(k.with(fail("call_z")...).body()))
 		})
 	}
 }
 
-// listed are the sessions at /rebound/sessions.
+// listed returns the sessions at /rebound/sessions.
 func listed(t *testing.T, g *gateway) []gjson.Result {
 	t.Helper()
 	resp, err := g.client.Get(g.url + "/rebound/sessions")
@@ -332,14 +330,14 @@ func listed(t *testing.T, g *gateway) []gjson.Result {
 	return gjson.GetBytes(body, "sessions").Array()
 }
 
-// An operator sees which sessions are stopped, and sets one going.
+// An operator sees stopped sessions and can let one continue.
 func TestSessionsAdministered(t *testing.T) {
 	t.Parallel()
-	up := working(t)
-	_, list := twins(t, up, storetest.StartRedis(t).URL())
+	up := acceptingUpstream(t)
+	_, list := twoReplicas(t, up, storetest.StartRedis(t).URL())
 	one, two := list[0], list[1]
-	welcome(t, one, two)
-	warned(t, one)
+	acceptCredential(t, one, two)
+	warnFirmly(t, one)
 	r := one.must(stuck(5).body())
 	stopped(t, r)
 	for _, g := range list {
@@ -361,22 +359,21 @@ func TestSessionsAdministered(t *testing.T) {
 		t.Fatalf("status %d", resp.StatusCode)
 	}
 	for _, g := range list {
-		goesOn(t, g.must(stuck(5).body()))
+		mustReachModel(t, g.must(stuck(5).body()))
 		eventually(t, 20*time.Second, "the session is gone from the list", func() bool { return len(listed(t, g)) == 0 })
 	}
 }
 
-// tap forwards connections to an address and counts the round trips that name a
-// key of a session.
-type tap struct {
+// storeCounter forwards connections to an address and counts the round trips that name a key of a session.
+type storeCounter struct {
 	addr  string
 	named atomic.Int64
 	wrote atomic.Int64 // of those, the ones that set a value
 }
 
-func startTap(t *testing.T, to string) *tap {
+func startStoreCounter(t *testing.T, to string) *storeCounter {
 	t.Helper()
-	p := &tap{}
+	p := &storeCounter{}
 	p.addr = relay(t, to, func(b []byte) { // a command is written at once
 		for _, key := range []string{":ring/", ":fit/", ":wait/", ":plan/"} {
 			if bytes.Contains(b, []byte(key)) {
@@ -391,25 +388,24 @@ func startTap(t *testing.T, to string) *tap {
 	return p
 }
 
-// A request that reports a failure costs one round trip to the store, and any
-// other costs none.
+// A request that reports a failure costs one round trip to the store, and any other costs none.
 func TestSessionStoreTrips(t *testing.T) {
 	t.Parallel()
-	p := startTap(t, storetest.StartRedis(t).Addr())
-	up := working(t)
-	_, list := twins(t, up, "redis://"+p.addr+"/0")
+	p := startStoreCounter(t, storetest.StartRedis(t).Addr())
+	up := acceptingUpstream(t)
+	_, list := twoReplicas(t, up, "redis://"+p.addr+"/0")
 	g := list[0]
-	welcome(t, g)
-	g.must(stuck(1).body()) // the server learns the script
+	acceptCredential(t, g)
+	g.must(stuck(1).body()) // loads the script into the server
 	for name, c := range map[string]struct {
-		request talk
+		request conversation
 		most    int64
 	}{
 		"a failure":       {stuck(2), 1},
 		"five failures":   {stuck(5), 1},
 		"a success":       {history, 0},
-		"the first turn":  {talk{tools: history.tools, messages: history.messages[:2]}, 0},
-		"a conversation":  {talk{messages: []string{user("Hello."), says("Hello."), user("Again.")}}, 0},
+		"the first turn":  {conversation{tools: history.tools, messages: history.messages[:2]}, 0},
+		"a conversation":  {conversation{messages: []string{user("Hello."), says("Hello."), user("Again.")}}, 0},
 		"a person speaks": {stuck(3).with(says("It fails."), user("Try again.")), 0},
 	} {
 		before := p.named.Load()
@@ -419,6 +415,6 @@ func TestSessionStoreTrips(t *testing.T) {
 		}
 	}
 	if p.named.Load() < 2 {
-		t.Error("the tap saw nothing")
+		t.Error("no round trips were counted")
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// stored is the stage that lets the others read all that the store has of a session in one round trip.
-type stored struct{ *App }
+// sessionPrefetch is the stage that loads a session's values from the store in one round trip, for later stages.
+type sessionPrefetch struct{ *App }
 
 // Prepare implements recovery.Stage.
-func (k stored) Prepare(_ context.Context, x *recovery.Exchange) error {
+func (k sessionPrefetch) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if k.shared != nil && x.Session != "" {
 		x.Stored = store.NewSession(k.shared, func() []string {
 			keys := breaker.Keys(x)
@@ -31,7 +31,7 @@ func (k stored) Prepare(_ context.Context, x *recovery.Exchange) error {
 	return nil
 }
 
-// sharesContent reports whether what was made of conversations may be in a store that others share.
+// sharesContent reports whether the shared store may hold data derived from conversations.
 func (a *App) sharesContent() bool {
 	return a.shared != nil && a.config.Store.Content != configs.ContentOff
 }
@@ -39,7 +39,7 @@ func (a *App) sharesContent() bool {
 // maxVault is the memory that the vault may use, in bytes.
 const maxVault = 32 << 20
 
-// newVault makes what keeps parts of answers for the clients that got them.
+// newVault returns the vault, which keeps parts of answers for the clients that received them.
 func (a *App) newVault(within time.Duration) *store.Vault {
 	var values store.Values
 	if a.sharesContent() {
@@ -48,8 +48,8 @@ func (a *App) newVault(within time.Duration) *store.Vault {
 	return store.NewVault(values, within, maxVault, a.shared == nil)
 }
 
-// newFitter makes the part that fits requests to context windows. It lives as
-// long as the gateway: sessions' edits are in it.
+// newFitter returns the part that fits requests to context windows. It lives as long as the
+// gateway, because it holds the edits of sessions.
 func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
 	var shared fit.Values // nil if sessions are not shared
 	if a.sharesContent() {

@@ -15,8 +15,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// realTime skips a test that takes minutes, unless REBOUND_TEST_REAL_TIME is set: `make slow`. The same with exact
-// time is in package recovery.
+// realTime skips a test that takes minutes, unless REBOUND_TEST_REAL_TIME is set (`make slow`). Package recovery has the
+// same tests with a fake clock.
 func realTime(t *testing.T) {
 	if testing.Short() || os.Getenv("REBOUND_TEST_REAL_TIME") == "" {
 		t.Skip("takes minutes: set REBOUND_TEST_REAL_TIME=1")
@@ -24,7 +24,7 @@ func realTime(t *testing.T) {
 	t.Parallel()
 }
 
-// upstreamTaking is an upstream that answers after a time that it is asked for, streams and whole answers, with its name.
+// upstreamTaking starts an upstream that answers with its name after the time that takes returns.
 func upstreamTaking(t *testing.T, name string, takes func() time.Duration) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
@@ -45,8 +45,8 @@ func upstreamTaking(t *testing.T, name string, takes func() time.Duration) *http
 	return s
 }
 
-// TestShareInRealTime: whose answers come where a healthy primary is slow, or dead, and a fallback is fast; five
-// agents ask one after the other.
+// TestShareInRealTime checks which target answers if a healthy primary is slow, or dead, and a fallback is fast. Five
+// agents send requests one after another.
 func TestShareInRealTime(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -100,8 +100,8 @@ func TestShareInRealTime(t *testing.T) {
 	}
 }
 
-// TestHangInRealTime: many streams hang at one silent target, and later ones are answered at once: all are answered
-// within 45 s, and so is one that hangs alone right after.
+// TestHangInRealTime checks that many streams that hang at one silent target are all answered within 45 s, and so is one
+// that hangs alone afterwards. Later requests are answered at once.
 func TestHangInRealTime(t *testing.T) {
 	for _, c := range []struct {
 		n   int

@@ -11,14 +11,14 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// boardSpent is the board of what recovery has cost: field is a day and a replica, value a day's sums of that
-// replica. A day is kept until the end of the next.
+// boardSpent is the board of recovery costs. Its fields are an admin.SpentDay in JSON for each day
+// and replica, kept until the end of the next day.
 const boardSpent = "spent"
 
-// maxSpent limits the models, and the keys, that a day's sums tell apart.
+// maxSpent is the number of models, and of keys, with a sum of their own per day.
 const maxSpent = 60
 
-// spending sums up what recovery has cost here today, UTC. Safe for concurrent use.
+// spending sums up the costs of recovery at this replica today (UTC). It is safe for concurrent use.
 type spending struct {
 	mu      sync.Mutex
 	day     admin.SpentDay
@@ -27,7 +27,7 @@ type spending struct {
 
 func today(now time.Time) string { return now.UTC().Format(time.DateOnly) }
 
-// add books what an event has cost beyond an answer.
+// add adds the recovery cost of an event.
 func (s *spending) add(model, key string, tokens int, money float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *spending) add(model, key string, tokens int, money float64) {
 	s.changed = true
 }
 
-// post tells the other replicas of this one's sums, if they have changed.
+// post publishes this replica's sums, if they have changed.
 func (s *spending) post(board *store.Mirror, replica string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,19 +53,19 @@ func (s *spending) post(board *store.Mirror, replica string) {
 	}
 	s.changed = false
 	if raw, err := json.Marshal(s.day); err == nil && len(raw) <= store.MaxField {
-		day, _ := time.Parse(time.DateOnly, s.day.Day) // as it was formatted
+		day, _ := time.Parse(time.DateOnly, s.day.Day) // add formatted it
 		board.Post(boardSpent, store.Field{Name: s.day.Day + " " + replica, Value: raw, Until: day.Add(48 * time.Hour)}, false)
 	}
 }
 
-// spent sums up all replicas' days, the latest first.
+// spent returns the sums of all replicas for each day, the latest first.
 func (a *App) spent() []admin.SpentDay {
 	a.spending.post(a.mirror, a.hub.Replica())
 	days := map[string]admin.SpentDay{}
 	a.mirror.Each(boardSpent, func(f store.Field) bool {
 		var d admin.SpentDay
 		if json.Unmarshal(f.Value, &d) != nil || len(f.Name) < len(time.DateOnly) || d.Day != f.Name[:len(time.DateOnly)] {
-			return true // not ours
+			return true // invalid
 		}
 		sum, ok := days[d.Day]
 		if !ok {

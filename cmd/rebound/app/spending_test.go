@@ -14,11 +14,11 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// Where prices are set, an answer says what it cost, and what recovery cost is summed up for the day by all replicas,
-// as metric and under /rebound/spent.
+// With prices, an answer has its cost in a header. All replicas together sum up the daily cost of recovery, as a metric
+// and at /rebound/spent.
 func TestCost(t *testing.T) {
 	t.Parallel()
-	p := pair(t, unhurried(t, storetest.Redis(t)), `prices: {"*": {input: 1000, output: 1000}}`)
+	p := pair(t, slowStore(t, storetest.Redis(t)), `prices: {"*": {input: 1000, output: 1000}}`)
 	cost := func(h http.Header) float64 {
 		t.Helper()
 		v, err := strconv.ParseFloat(h.Get("X-Rebound-Cost"), 64)

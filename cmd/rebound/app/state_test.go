@@ -14,12 +14,12 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// At every replica only the client that received an id may use it, from the end of its answer on. If Redis does not
+// At every replica, only the client that received an id may use it, from the end of its answer on. If Redis does not
 // answer who owns an id, no client may.
 func TestReplicasShareOwners(t *testing.T) {
 	t.Parallel()
 	srv := storetest.StartRedis(t)
-	p := pair(t, shared(t, srv.URL(), outage), mapped("m", "two m"), "auth: {keys: [{name: alice, env: KEY_A}, {name: bob, env: KEY_B}]}")
+	p := pair(t, shared(t, srv.URL(), outage), modelMap("m", "two m"), "auth: {keys: [{name: alice, env: KEY_A}, {name: bob, env: KEY_B}]}")
 	list := [2]*gateway{p.one, p.two}
 	goOn := func(g *gateway, id, key string) reply {
 		return g.at(http.MethodPost, "", fmt.Sprintf(`{"model":"m","previous_response_id":%q,"input":"Go on."}`, id), key)
@@ -50,14 +50,14 @@ func TestReplicasShareOwners(t *testing.T) {
 	}
 }
 
-// However much of a session a request needs, it is one read; however much it changes, one write. While one replica
-// serves a conversation there is no read of its edits at all.
+// A request reads everything it needs of a session in one read, and writes all changes in one write. As long as one replica
+// serves a conversation, it does not read its edits.
 func TestSessionTrips(t *testing.T) {
 	t.Parallel()
-	p := startTap(t, storetest.StartRedis(t).Addr())
-	up := working(t)
-	_, list := twins(t, up, "redis://"+p.addr+"/0", "fit: {min_tokens: 1000}")
-	welcome(t, list...)
+	p := startStoreCounter(t, storetest.StartRedis(t).Addr())
+	up := acceptingUpstream(t)
+	_, list := twoReplicas(t, up, "redis://"+p.addr+"/0", "fit: {min_tokens: 1000}")
+	acceptCredential(t, list...)
 	polls := func(n int) string {
 		k := history.with(calls(call("call_l", "bash", `{"command":"cat log"}`)), result("call_l", longResult(1)))
 		for i := range n {
@@ -69,15 +69,15 @@ func TestSessionTrips(t *testing.T) {
 	}
 	for n := 2; n <= 6; n++ {
 		before, wrote := p.named.Load(), p.wrote.Load()
-		goesOn(t, list[n%2].must(polls(n)))
+		mustReachModel(t, list[n%2].must(polls(n)))
 		if reads, writes := p.named.Load()-before-(p.wrote.Load()-wrote), p.wrote.Load()-wrote; reads != 1 || writes != 1 {
 			t.Errorf("request %d: %d reads and %d writes", n, reads, writes)
 		}
 	}
 }
 
-// agents run sessions of five failing turns each until end, whose requests go to the gateways in turn. Each request has
-// to be answered, and soon, whatever happens to the store.
+// agents runs sessions of five failing turns each until end is called, alternating between the gateways. Every request must be
+// answered, and soon, whatever happens to the store.
 func agents(t *testing.T, list ...*gateway) (end func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stalled := storetest.Stalls(t)
@@ -90,7 +90,7 @@ func agents(t *testing.T, list ...*gateway) (end func()) {
 			for s := 0; ctx.Err() == nil; s++ {
 				for turn := 1; turn <= 5; turn++ {
 					r := list[(turn+a)%len(list)].ask(context.WithoutCancel(ctx), cutTo(a, s, turn))
-					if !r.ok() || r.spoken() != "Once more." && r.did() != "session_stopped" {
+					if !r.ok() || r.answerText() != "Once more." && r.recovery() != "session_stopped" {
 						t.Errorf("agent %d, session %d, turn %d: %v", a, s, turn, r)
 					}
 					mu.Lock()
@@ -112,21 +112,21 @@ func agents(t *testing.T, list ...*gateway) (end func()) {
 	}
 }
 
-// cutTo is a request of an agent's session with so many failing turns, of a client that cuts its history.
+// cutTo is a request after so many failing turns, from a client that cuts its history.
 func cutTo(agent, session, turns int) string {
 	k := sliding(turns)
 	k.messages[len(history.messages)-1] = user(fmt.Sprintf("Task %d of agent %d.", session, agent))
 	return k.body()
 }
 
-// stopsAtTheFifth checks that two replicas still share what a session needs: requests go to them in turn.
+// stopsAtTheFifth checks that two replicas still share session state, with alternating requests.
 func stopsAtTheFifth(t *testing.T, name string, list ...*gateway) {
 	t.Helper()
 	storetest.Eventually(t, name+": a session is stopped at its fifth failing turn", time.Minute, func() bool {
 		session := int(time.Now().UnixNano())
 		for turn := 1; turn <= 5; turn++ {
 			r := list[turn%2].must(cutTo(-1, session, turn))
-			if stopped := r.did() == "session_stopped"; stopped != (turn == 5) {
+			if stopped := r.recovery() == "session_stopped"; stopped != (turn == 5) {
 				return false
 			}
 		}
@@ -134,17 +134,17 @@ func stopsAtTheFifth(t *testing.T, name string, list ...*gateway) {
 	})
 }
 
-// Twenty faults of Redis, of ten kinds, under agents whose requests go to two replicas in turn: no request fails, and
-// afterwards the replicas share as before.
+// Twenty faults of Redis, of ten kinds, while agents alternate between two replicas: no request fails, and afterwards
+// the replicas share as before.
 func TestTwentyFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
 	srv := storetest.StartRedis(t)
-	up := working(t)
+	up := acceptingUpstream(t)
 	config := up.config(fmt.Sprintf("store: {redis: {url: %q}}", srv.URL()))
 	list := []*gateway{launch(t, config), launch(t, config)}
-	welcome(t, list...)
+	acceptCredential(t, list...)
 	end := agents(t, list...)
 	for i := range 20 {
 		pause := func() { time.Sleep(time.Duration(100+50*i) * time.Millisecond) }
@@ -191,8 +191,7 @@ func TestTwentyFaults(t *testing.T) {
 	end()
 }
 
-// When the master of a Sentinel or a Cluster is gone, no request fails, and replicas share again once another server has
-// its place.
+// When the master of a Sentinel or Cluster is gone, no request fails, and the replicas share again after the failover.
 func TestFailovers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -220,10 +219,10 @@ func TestFailovers(t *testing.T) {
 					})
 				}
 			}
-			up := working(t)
+			up := acceptingUpstream(t)
 			config := up.config("store: {redis: {" + store + "}}")
 			list := []*gateway{launch(t, config), launch(t, config)}
-			welcome(t, list...)
+			acceptCredential(t, list...)
 			stopsAtTheFifth(t, "before", list...)
 			end := agents(t, list...)
 			time.Sleep(300 * time.Millisecond)

@@ -25,8 +25,8 @@ import (
 
 var versionBefore = flag.String("before", "", "the `program` of the version before: what it stores becomes testdata/stored.json")
 
-// dump is all that a server holds of one prefix.
-type dump struct {
+// storeDump holds the contents of a server below one prefix.
+type storeDump struct {
 	At     int64                        `json:"at"` // microseconds; the ends of fields are relative to it
 	Values map[string]string            `json:"values"`
 	Lists  map[string][]string          `json:"lists"`
@@ -35,10 +35,10 @@ type dump struct {
 
 const storedFile = "testdata/stored.json"
 
-// storedConfig is what both versions know; STORE is the server.
+// storedConfig is valid for both versions. STORE is the server.
 const storedConfig = quick + "\nfit: {min_tokens: 1000}\nstore: {redis: {url: STORE, timeout: 5s}}\n"
 
-// longResult is a long result, different each time.
+// longResult returns a long tool result that differs for each n.
 func longResult(n int) string {
 	var b strings.Builder
 	for i := range 400 {
@@ -47,8 +47,8 @@ func longResult(n int) string {
 	return b.String()
 }
 
-// lived is a request of a session after so many turns: each called a tool, which answered.
-func lived(model string, turns int, result func(n int) string) string {
+// sessionRequest is a request of a session after so many turns, each with a call and its result.
+func sessionRequest(model string, turns int, result func(n int) string) string {
 	list := []any{map[string]any{"role": "system", "content": "You work on " + model}, map[string]any{"role": "user", "content": "Mend the build."}}
 	for n := range turns {
 		id := "call_" + strconv.Itoa(n)
@@ -64,7 +64,7 @@ func lived(model string, turns int, result func(n int) string) string {
 
 func failure(int) string { return "make: *** No rule to make target 'all'.  Stop." }
 
-// The models of the story.
+// The models of the scenario.
 const (
 	overflows = "window@ctx=7000"           // edits of a session, and a window that is learned
 	repeats   = "stuck@ok"                  // a ring of failures
@@ -72,8 +72,8 @@ const (
 	cools     = "limited@429,retry-after=30/ok"
 )
 
-// TestStoredBefore: what the version before stored is read or ignored, and never misread.
-// The values in testdata were stored by that program.
+// TestStoredBefore checks that values of the previous version are read or ignored, and never misread. That program stored
+// the values in testdata.
 func TestStoredBefore(t *testing.T) {
 	srv := storetest.StartRedis(t)
 	db := redis.NewClient(&redis.Options{Addr: srv.Addr()})
@@ -88,7 +88,7 @@ func TestStoredBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d dump
+	var d storeDump
 	if err := json.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestStoredBefore(t *testing.T) {
 	g := launch(t, config)
 
 	// The session's edits, read or ignored: what goes up is smaller, and every call has its result.
-	g.must(lived(overflows, 7, longResult))
+	g.must(sessionRequest(overflows, 7, longResult))
 	reqs := up.Requests(overflows)
 	last := reqs[len(reqs)-1].Body
 	calls, results := map[string]bool{}, 0
@@ -117,25 +117,25 @@ func TestStoredBefore(t *testing.T) {
 	// The fifth failing turn and more, after four of the version before: the agent is stopped in the end.
 	stopped := false
 	for turns := 5; turns < 10 && !stopped; turns++ {
-		stopped = strings.HasPrefix(gjson.GetBytes(g.must(lived(repeats, turns, failure)).body, "id").Str, "chatcmpl-rebound-")
+		stopped = strings.HasPrefix(gjson.GetBytes(g.must(sessionRequest(repeats, turns, failure)).body, "id").Str, "chatcmpl-rebound-")
 	}
 	if !stopped {
 		t.Error("the agent is never stopped")
 	}
-	// Another session has nothing to do with it.
-	if r := g.must(strings.Replace(lived(repeats, 2, failure), "Mend the build", "Another thing", 1)); strings.HasPrefix(gjson.GetBytes(r.body, "id").Str, "chatcmpl-rebound-") {
+	// Another session is not affected.
+	if r := g.must(strings.Replace(sessionRequest(repeats, 2, failure), "Mend the build", "Another thing", 1)); strings.HasPrefix(gjson.GetBytes(r.body, "id").Str, "chatcmpl-rebound-") {
 		t.Error("another session is stopped")
 	}
-	g.must(lived(refuses, 1, longResult))
+	g.must(sessionRequest(refuses, 1, longResult))
 	if n := count(up, refuses); n > 1 {
-		t.Errorf("what is known to be refused was sent %d times", n-1)
+		t.Errorf("a field that is known to be refused was sent %d times", n-1)
 	}
-	if lines := g.log.lines(t, func(line map[string]any) bool { return troubled(line) && line["event"] == nil }); len(lines) > 0 {
+	if lines := g.log.lines(t, func(line map[string]any) bool { return isWarning(line) && line["event"] == nil }); len(lines) > 0 {
 		t.Errorf("the log has %v", lines)
 	}
 }
 
-// recordStored lets the version before live through the story, and keeps what it stored.
+// recordStored runs the scenario with the previous version and keeps what it stores.
 func recordStored(t *testing.T, db *redis.Client, config string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -163,16 +163,16 @@ func recordStored(t *testing.T, db *redis.Client, config string) {
 		return err == nil && r.Body.Close() == nil && r.StatusCode == http.StatusOK
 	})
 	for turns := 1; turns <= 6; turns++ {
-		g.must(lived(overflows, turns, longResult))
+		g.must(sessionRequest(overflows, turns, longResult))
 	}
 	for turns := 1; turns <= 4; turns++ {
-		g.must(lived(repeats, turns, failure))
+		g.must(sessionRequest(repeats, turns, failure))
 	}
-	g.must(lived(refuses, 1, longResult))
-	g.ask(t.Context(), lived(cools, 1, longResult))
-	time.Sleep(time.Second) // what is written behind
+	g.must(sessionRequest(refuses, 1, longResult))
+	g.ask(t.Context(), sessionRequest(cools, 1, longResult))
+	time.Sleep(time.Second) // for asynchronous writes
 	ctx := t.Context()
-	d := dump{At: time.Now().UnixMicro(), Values: map[string]string{}, Lists: map[string][]string{}, Fields: map[string]map[string]string{}}
+	d := storeDump{At: time.Now().UnixMicro(), Values: map[string]string{}, Lists: map[string][]string{}, Fields: map[string]map[string]string{}}
 	for _, key := range db.Keys(ctx, "*").Val() {
 		switch db.Type(ctx, key).Val() {
 		case "string":
@@ -200,8 +200,8 @@ func recordStored(t *testing.T, db *redis.Client, config string) {
 	}
 }
 
-// loadStored stores what was recorded, as if it were of now.
-func loadStored(t *testing.T, db *redis.Client, d dump) {
+// loadStored writes the recorded values to a server, with current times.
+func loadStored(t *testing.T, db *redis.Client, d storeDump) {
 	t.Helper()
 	ctx, ttl := t.Context(), time.Hour
 	plain := func(quoted string) string {
@@ -238,6 +238,6 @@ func loadStored(t *testing.T, db *redis.Client, d dump) {
 		check(db.Expire(ctx, key, ttl).Err())
 	}
 	if len(d.Values) == 0 || len(d.Lists) == 0 || len(d.Fields) < 2 {
-		t.Errorf("what was stored lacks something: %d values, %d lists, %d boards", len(d.Values), len(d.Lists), len(d.Fields))
+		t.Errorf("the recording is incomplete: %d values, %d lists, %d boards", len(d.Values), len(d.Lists), len(d.Fields))
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// ruling is what a strict upstream answers to one request.
-type ruling struct {
+// verdict is a strict upstream's answer to one request.
+type verdict struct {
 	status int    // 0: it answers; else it refuses
 	header string // more headers of a refusal, as "Name: value"
 	body   string // of the refusal
@@ -27,18 +27,18 @@ type ruling struct {
 	usage string   // of the answer, a JSON object; empty: none
 }
 
-// strict is an upstream that reads what it is sent and decides by that alone.
+// strict is an upstream that decides by the request alone.
 type strict struct {
 	t      testing.TB
 	url    string
-	decide func(body []byte) ruling
+	decide func(body []byte) verdict
 
 	mu   sync.Mutex
 	seen [][]byte
 }
 
-// startStrict starts one; decide is called for one request at a time.
-func startStrict(t testing.TB, decide func(body []byte) ruling) *strict {
+// startStrict starts one. It calls decide for one request at a time.
+func startStrict(t testing.TB, decide func(body []byte) verdict) *strict {
 	t.Helper()
 	s := &strict{t: t, decide: decide}
 	srv := httptest.NewServer(s)
@@ -47,8 +47,7 @@ func startStrict(t testing.TB, decide func(body []byte) ruling) *strict {
 	return s
 }
 
-// config is the quick configuration for this upstream, with more lines. A line
-// with a key that is there replaces its line.
+// config returns the quick configuration for this upstream with more lines. A line replaces the one with the same key.
 func (s *strict) config(more ...string) string {
 	text := quick + "planner: {upstream: \"\"}\n" // it would ask this upstream, too: a test that wants it names it
 	for _, m := range more {
@@ -93,14 +92,14 @@ func (s *strict) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (v ruling) reason() string {
+func (v verdict) reason() string {
 	if len(v.calls) > 0 {
 		return "tool_calls"
 	}
 	return "stop"
 }
 
-func (v ruling) whole() string {
+func (v verdict) whole() string {
 	usage := ""
 	if v.usage != "" {
 		usage = `,"usage":` + v.usage
@@ -113,7 +112,7 @@ func (v ruling) whole() string {
 		quote(v.text), calls, v.reason(), usage)
 }
 
-func (v ruling) stream() string {
+func (v verdict) stream() string {
 	var b strings.Builder
 	chunk := func(delta, reason string) {
 		fmt.Fprintf(&b, `data: {"id":"chatcmpl-up","object":"chat.completion.chunk","created":1,"model":"up","choices":[{"index":0,"delta":%s,"finish_reason":%s}]}`+"\n\n", delta, reason)
@@ -133,14 +132,14 @@ func (v ruling) stream() string {
 	return b.String()
 }
 
-// bodies are the requests so far.
+// bodies returns the requests so far.
 func (s *strict) bodies() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([][]byte(nil), s.seen...)
 }
 
-// since are the requests after the first n.
+// since returns the requests after the first n.
 func (s *strict) since(n int) [][]byte { return s.bodies()[n:] }
 
 // refusal is a row of testdata/refusals.jsonl.
@@ -171,13 +170,13 @@ func refusals(t testing.TB) map[string]refusal {
 	return rows
 }
 
-// ruling is the row as it came over the wire.
-func (r refusal) ruling() ruling {
+// verdict returns the refusal as it was on the wire.
+func (r refusal) verdict() verdict {
 	body := string(r.Body)
 	if gjson.Valid(body) && body[0] == '"' {
 		body = gjson.Parse(body).Str
 	}
-	v := ruling{status: r.Status, body: body, event: r.Stream}
+	v := verdict{status: r.Status, body: body, event: r.Stream}
 	for name, value := range r.Headers {
 		v.header = name + ": " + value
 	}
@@ -187,8 +186,8 @@ func (r refusal) ruling() ruling {
 	return v
 }
 
-// talk builds requests. Its parts are JSON as it is to be sent.
-type talk struct {
+// conversation builds requests. Its parts are JSON.
+type conversation struct {
 	model    string
 	stream   bool
 	fields   string // more fields, like `"n":2,`
@@ -196,7 +195,7 @@ type talk struct {
 	messages []string
 }
 
-func (k talk) body() string {
+func (k conversation) body() string {
 	tools := ""
 	if len(k.tools) > 0 {
 		tools = `"tools":[` + strings.Join(k.tools, ",") + `],`
@@ -208,8 +207,8 @@ func (k talk) body() string {
 	return fmt.Sprintf(`{"model":%q,"stream":%v,%s%s"messages":[%s]}`, model, k.stream, k.fields, tools, strings.Join(k.messages, ","))
 }
 
-// with is the talk with more messages.
-func (k talk) with(messages ...string) talk {
+// with returns the conversation with more messages.
+func (k conversation) with(messages ...string) conversation {
 	k.messages = append(append([]string(nil), k.messages...), messages...)
 	return k
 }
@@ -229,7 +228,7 @@ func message(role, text string) string {
 func user(text string) string { return message("user", text) }
 func says(text string) string { return message("assistant", text) }
 
-// call is a call as it stands in a history.
+// call is a tool call in a history.
 func call(id, tool, args string) string {
 	return fmt.Sprintf(`{"id":%s,"type":"function","function":{"name":%q,"arguments":%s}}`, quote(id), tool, quote(args))
 }
@@ -242,7 +241,7 @@ func result(id, text string) string {
 	return fmt.Sprintf(`{"role":"tool","tool_call_id":%s,"content":%s}`, quote(id), quote(text))
 }
 
-// function is a tool with this schema of its parameters.
+// function is a tool definition with this parameter schema.
 func function(name, about, parameters string) string {
 	return fmt.Sprintf(`{"type":"function","function":{"name":%q,"description":%q,"parameters":%s}}`, name, about, parameters)
 }
@@ -253,9 +252,8 @@ var (
 	files = function("read", "Read a file.", `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)
 )
 
-// noted is the text of a message of the gateway in what an upstream was sent,
-// empty if there is none.
-func noted(body []byte) string {
+// gatewayNote returns the text of the gateway's note in a request, or "".
+func gatewayNote(body []byte) string {
 	list := gjson.GetBytes(body, "messages").Array()
 	if len(list) == 0 {
 		return ""
@@ -267,8 +265,8 @@ func noted(body []byte) string {
 	return ""
 }
 
-// spoken is the text of an answer, streamed or not.
-func (r reply) spoken() string {
+// answerText returns the text of an answer, streamed or not.
+func (r reply) answerText() string {
 	if gjson.ValidBytes(r.body) {
 		return gjson.GetBytes(r.body, "choices.0.message.content").Str
 	}
@@ -281,14 +279,14 @@ func (r reply) spoken() string {
 	return b.String()
 }
 
-// did is X-Rebound-Recovery, and tries X-Rebound-Attempts.
-func (r reply) did() string   { return r.header.Get("X-Rebound-Recovery") }
-func (r reply) tries() string { return r.header.Get("X-Rebound-Attempts") }
+// recovery returns X-Rebound-Recovery, and attempts X-Rebound-Attempts.
+func (r reply) recovery() string { return r.header.Get("X-Rebound-Recovery") }
+func (r reply) attempts() string { return r.header.Get("X-Rebound-Attempts") }
 func (r reply) session() string {
 	return r.header.Get("X-Rebound-Session")
 }
 
-// named matches the lines of an event.
-func named(event string) func(map[string]any) bool {
+// isEvent matches the log lines of an event.
+func isEvent(event string) func(map[string]any) bool {
 	return func(line map[string]any) bool { return line["event"] == event }
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// What an operator disables or turns down at one replica is so at all of them, until it is taken back.
+// What an operator disables or limits at one replica is so at all of them, until it is undone.
 func TestSwitches(t *testing.T) {
 	t.Parallel()
-	p := pair(t, unhurried(t, storetest.Redis(t)), mapped("m", "default prim", "two spare"))
+	p := pair(t, slowStore(t, storetest.Redis(t)), modelMap("m", "default prim", "two spare"))
 	answered := func(target string) {
 		t.Helper()
 		eventually(t, 10*time.Second, "replica 2 asks "+target, func() bool { return strings.HasPrefix(p.two.must(chat("m", false, "")).target(), target) })
@@ -36,7 +36,7 @@ func TestSwitches(t *testing.T) {
 	p.two.admin(http.MethodDelete, "/rebound/switches?of=upstream&name=default", "")
 	answered("default/prim")
 
-	// A model whose requests are not to be recovered: its failure goes to the client as it came, others' do not.
+	// The failure of a model with mode off reaches the client unchanged; others are recovered.
 	p.one.admin(http.MethodPost, "/rebound/switches", `{"of":"model","name":"x@503/ok","mode":"off"}`)
 	eventually(t, 10*time.Second, "replica 2 hears of it", func() bool {
 		return strings.Contains(p.two.admin(http.MethodGet, "/rebound/switches", ""), `"x@503/ok"`)
@@ -53,7 +53,7 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// Modes of the configuration bound what a client asks for.
+// The configured modes limit the mode that a client requests.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	p := pair(t, `models: {"m@503/ok": {mode: off, targets: [{upstream: default}]}}`)
@@ -63,8 +63,8 @@ func TestModes(t *testing.T) {
 	p.one.must(chat("other@503/ok", false, ""))
 }
 
-// Replicas see one another, with their configurations; one that has lost its store, or refuses a change of its
-// configuration, says so.
+// Replicas see one another with their configurations. One that has lost its store, or refuses a new configuration, says
+// so.
 func TestReplicasAreSeen(t *testing.T) {
 	t.Parallel()
 	redis := storetest.StartRedis(t)
@@ -79,6 +79,6 @@ func TestReplicasAreSeen(t *testing.T) {
 	redis.Kill()
 	eventually(t, 20*time.Second, "the loss of the store is reported", func() bool {
 		p.one.must(chat("m", false, ""))
-		return strings.Contains(p.one.metrics(), "rebound_store_up 0") && strings.Contains(gjson.Get(p.one.admin(http.MethodGet, "/rebound/now", ""), "trouble").Raw, "does not answer since")
+		return strings.Contains(p.one.metrics(), "rebound_store_up 0") && strings.Contains(gjson.Get(p.one.admin(http.MethodGet, "/rebound/now", ""), "trouble").Raw, "has not answered since")
 	})
 }

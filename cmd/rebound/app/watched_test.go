@@ -14,9 +14,8 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-// Whoever watches and does not keep up loses what was to be seen, and never a request:
-// a page that reads nothing, a collector and a store that hang, all at once, while
-// requests are recovered and recorded. What is away is told.
+// Observers that hang lose data, and never cost a request: a page that reads nothing, a collector and a store that hang,
+// all at once, while requests are recovered and recorded. The outage is reported.
 func TestWatchersHang(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
@@ -60,6 +59,6 @@ func TestWatchersHang(t *testing.T) {
 		t.Error(err)
 	}
 	if !strings.Contains(g.log.String(), "the OpenTelemetry collector did not take") {
-		t.Error("nothing tells of the collector")
+		t.Error("the collector's outage is not reported")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/rebound-llm/rebound/tokenizer"
 )
 
-// fitModel is one whose tokens the gateway counts exactly.
+// fitModel is a model whose tokens the gateway counts exactly.
 const fitModel = "gpt-4o"
 
 // windowed is an upstream with a context window and a prompt cache:
@@ -47,7 +47,7 @@ func newWindowed(window int) *windowed {
 	return &windowed{window: window, enc: enc, counts: map[string]int{}, next: map[uint64]string{}, seed: maphash.MakeSeed()}
 }
 
-// tokens is the count of a piece: of all the text in it, a picture as 765.
+// tokens counts all text of a piece, and a picture as 765.
 func (w *windowed) tokens(piece string) int {
 	n, ok := w.counts[piece]
 	if !ok {
@@ -72,7 +72,7 @@ func collect(b *strings.Builder, v gjson.Result) {
 	}
 }
 
-// pieces are what a prompt is made of, in its order.
+// pieces splits a prompt into its parts, in order.
 func pieces(body []byte) (list []string) {
 	list = append(list, gjson.GetBytes(body, "tools").Raw)
 	gjson.GetBytes(body, "messages").ForEach(func(_, m gjson.Result) bool {
@@ -83,7 +83,7 @@ func pieces(body []byte) (list []string) {
 }
 
 // ask answers one request. It is called for one at a time.
-func (w *windowed) ask(body []byte) ruling {
+func (w *windowed) ask(body []byte) verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list := pieces(body)
@@ -93,7 +93,7 @@ func (w *windowed) ask(body []byte) ruling {
 	}
 	if w.window > 0 && total > w.window {
 		w.overflows++
-		return ruling{status: 400, body: fmt.Sprintf(overflow, w.window, total)}
+		return verdict{status: 400, body: fmt.Sprintf(overflow, w.window, total)}
 	}
 	read, same := 0, true
 	var prefix uint64
@@ -120,17 +120,16 @@ func (w *windowed) ask(body []byte) ruling {
 		w.summaries++
 		w.extra += float64(total-read-written) + 1.25*float64(written) + 0.1*float64(read)
 		if w.useless {
-			return ruling{text: "I went through all of it. Several files were read and edited; the tests ran.", usage: usage}
+			return verdict{text: "I went through all of it. Several files were read and edited; the tests ran.", usage: usage}
 		}
-		return ruling{text: summarised(), usage: usage}
+		return verdict{text: scriptedSummary(), usage: usage}
 	}
 	w.accepted = append(w.accepted, body)
-	return ruling{text: "Noted.", usage: usage}
+	return verdict{text: "Noted.", usage: usage}
 }
 
-// summarised is what a model writes that keeps to the form it was asked for: some
-// 1,500 tokens, of which a real one would make more than this one does.
-func summarised() string {
+// scriptedSummary is a summary in the requested form, of about 1,500 tokens.
+func scriptedSummary() string {
 	return `Goal: finish the task.
 Constraints: none beyond the messages that are kept.
 Decisions: the approach is kept.
@@ -168,18 +167,18 @@ func record(t testing.TB, raw []byte) *recording {
 	return r
 }
 
-// recorded is a session that the tests of package fit have, too.
+// recorded loads a session of package fit's tests.
 func recorded(t testing.TB, name string) *recording {
 	t.Helper()
 	return record(t, recoverytest.Gunzip(t, "../../../recovery/fit/testdata/usage/"+name+".json.gz"))
 }
 
-// body is the request with the first n messages.
+// body returns the request with the first n messages.
 func (r *recording) body(n int) string {
 	return `{"model":"` + fitModel + `","stream":false,"tools":` + r.tools + `,"messages":[` + strings.Join(r.messages[:n], ",") + `]}`
 }
 
-// requests are all requests of the session, each with the full history.
+// requests returns all requests of the session, each with the full history.
 func (r *recording) requests() (list []string) {
 	for _, end := range r.ends {
 		list = append(list, r.body(end))
@@ -187,7 +186,7 @@ func (r *recording) requests() (list []string) {
 	return list
 }
 
-// fits reports whether a request fits as it is.
+// fits reports whether a request fits unchanged.
 func (w *windowed) fits(body string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// unreached is the conversation of a session in which a host is not reached twice, which
-// brings the strategy that tries it once more.
-func unreached(task string) talk {
-	k := talk{tools: []string{shell}, messages: []string{message("system", "You are an agent."), user(task)}}
+// unreachableHost is a conversation in which a call fails twice to reach a host, which leads to the strategy that tries again.
+func unreachableHost(task string) conversation {
+	k := conversation{tools: []string{shell}, messages: []string{message("system", "You are an agent."), user(task)}}
 	fails := run("curl -sS http://127.0.0.1:9/", "curl: (7) Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7")
 	for _, id := range []string{"c1", "c2"} {
 		k = k.with(calls(call(id, fails.tool, fails.args)), result(id, fails.result))
@@ -19,22 +18,21 @@ func unreached(task string) talk {
 	return k
 }
 
-// What a person rules out in one session holds in the next ones of the same credential,
-// where that is set, until it is forgotten. What a tool printed, the instructions and a
-// refused credential say is not remembered.
+// With strategies.remember, what a user rules out in one session also holds in the next ones of the same credential,
+// until it is reset. Tool output, instructions and refused credentials are not remembered.
 func TestRemember(t *testing.T) {
 	t.Parallel()
 	const once = "once more"
-	up := startStrict(t, func([]byte) ruling { return ruling{text: "Done."} })
-	works := func(system, person, printed string) talk {
-		k := talk{tools: []string{shell}, messages: []string{message("system", system), user(person)}}
+	up := startStrict(t, func([]byte) verdict { return verdict{text: "Done."} })
+	works := func(system, person, printed string) conversation {
+		k := conversation{tools: []string{shell}, messages: []string{message("system", system), user(person)}}
 		return k.with(calls(call("c1", "bash", `{"command":"ls"}`)), result("c1", printed))
 	}
 	const rule = "Never use the network."
 	plain := "You are an agent."
 	for name, c := range map[string]struct {
 		settings string
-		first    talk
+		first    conversation
 		secret   string // of the first session
 		gone     bool   // the strategy, in the second
 	}{
@@ -49,7 +47,7 @@ func TestRemember(t *testing.T) {
 		"nothing is learnt": {"strategies: {remember: true}", works(plain, "List it. "+rule, "a.txt"), "sk-client", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := up.config(asTheyCome, c.settings)
+			config := up.config(noRepair, c.settings)
 			if name == "nothing is learnt" {
 				config = strings.Replace(config, "learn: {", `learn: {outcomes: "off", `, 1)
 			}
@@ -72,9 +70,9 @@ func TestRemember(t *testing.T) {
 			}
 			next := func(task string) string {
 				t.Helper()
-				ask("sk-client", unreached(task).body())
+				ask("sk-client", unreachableHost(task).body())
 				seen := up.bodies()
-				note := noted(seen[len(seen)-1])
+				note := gatewayNote(seen[len(seen)-1])
 				if note == "" {
 					t.Fatal("no note")
 				}
@@ -103,11 +101,11 @@ func TestRemember(t *testing.T) {
 // A credential that no upstream has accepted leaves nothing behind.
 func TestRememberOnlyAccepted(t *testing.T) {
 	t.Parallel()
-	up := startStrict(t, func([]byte) ruling {
-		return ruling{status: 401, body: `{"error":{"message":"Incorrect API key provided.","code":"invalid_api_key"}}`}
+	up := startStrict(t, func([]byte) verdict {
+		return verdict{status: 401, body: `{"error":{"message":"Incorrect API key provided.","code":"invalid_api_key"}}`}
 	})
 	g := launch(t, up.config("strategies: {remember: true}"))
-	k := talk{tools: []string{shell}, messages: []string{user("List it. Never use the network.")}}
+	k := conversation{tools: []string{shell}, messages: []string{user("List it. Never use the network.")}}
 	k = k.with(calls(call("c1", "bash", `{"command":"ls"}`)), result("c1", "a.txt"))
 	for range 3 {
 		if r := g.ask(t.Context(), k.body()); r.status != 401 {
