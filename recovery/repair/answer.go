@@ -15,15 +15,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// compressed is how compressed content begins, also inside of JSON in a string.
-var compressed = regexp.MustCompile(`\{\s*\\*"_compressed\\*"\s*:\s*true`)
+// compressionMarkPattern matches the beginning of compressed content, also inside a JSON string.
+var compressionMarkPattern = regexp.MustCompile(`\{\s*\\*"_compressed\\*"\s*:\s*true`)
 
-// imitation finds the gateway's marks of compressed content in an answer. A
-// client whose own request speaks of them works on such things.
-func imitation(req *transcript.Body, d recovery.Draft) *recovery.Flaw {
+// compressionMark returns a flaw if the answer contains the gateway's marks of compressed
+// content. It ignores them if the request contains the word: then they are the client's subject.
+func compressionMark(req *transcript.Body, d recovery.Draft) *recovery.Flaw {
 	const word = "_compressed"
 	imitates := func(s string) bool {
-		return strings.Contains(s, word) && compressed.MatchString(s) && !bytes.Contains(req.Raw(), []byte(word))
+		return strings.Contains(s, word) && compressionMarkPattern.MatchString(s) && !bytes.Contains(req.Raw(), []byte(word))
 	}
 	const problem = "it contains a marker of compressed history; write the actual content, or read it again with a tool"
 	for _, c := range d.Calls {
@@ -37,13 +37,13 @@ func imitation(req *transcript.Body, d recovery.Draft) *recovery.Flaw {
 	return nil
 }
 
-// unpack takes apart the wrapper in which some models put parallel calls.
-func (j *job) unpack(list []recovery.DraftCall) (out []recovery.DraftCall, found bool) {
+// unpackParallel unpacks multi_tool_use.parallel, in which some models wrap parallel calls.
+func (j *job) unpackParallel(list []recovery.DraftCall) (out []recovery.DraftCall, found bool) {
 	wrapper := func(c recovery.DraftCall) bool {
-		if j.tools.named(c.Name) != nil {
+		if j.tools.byName(c.Name) != nil {
 			return false
 		}
-		name := bare(c.Name)
+		name := stripName(c.Name)
 		return name == "multi_tool_use.parallel" || name == "parallel"
 	}
 	if !slices.ContainsFunc(list, wrapper) {
@@ -64,7 +64,7 @@ func (j *job) unpack(list []recovery.DraftCall) (out []recovery.DraftCall, found
 				return nil, false
 			}
 			call := recovery.DraftCall{Kind: transcript.KindFunction, Name: name.str(), Arguments: args.render()}
-			if short := bare(call.Name); j.tools.named(short) != nil {
+			if short := stripName(call.Name); j.tools.byName(short) != nil {
 				call.Name = short
 			}
 			out = append(out, call)
@@ -72,18 +72,18 @@ func (j *job) unpack(list []recovery.DraftCall) (out []recovery.DraftCall, found
 		found = true
 	}
 	if found {
-		j.mended("", ruleParallel)
+		j.addRepairs("", ruleParallel)
 	}
 	return out, found
 }
 
-// ids gives calls without an id, or with one that occurred before, a fresh one.
-// It depends on nothing but the answer.
-func (j *job) ids(list []recovery.DraftCall) []recovery.DraftCall {
+// fillIDs gives each call without an id, or with the id of an earlier call, a new one.
+// The new id depends only on the answer.
+func (j *job) fillIDs(list []recovery.DraftCall) []recovery.DraftCall {
 	if len(list) == 1 && strings.TrimSpace(list[0].ID) != "" {
 		return list
 	}
-	taken := make(map[string]bool, len(list)) // false: by a call that is still to come
+	taken := make(map[string]bool, len(list)) // false: the id belongs to a call that comes later
 	for _, c := range list {
 		taken[c.ID] = false
 	}
@@ -108,14 +108,14 @@ func (j *job) ids(list []recovery.DraftCall) []recovery.DraftCall {
 	if out == nil {
 		return list
 	}
-	if !j.leaked {
-		j.mended("", ruleIDs)
+	if !j.fromText {
+		j.addRepairs("", ruleIDs)
 	}
 	return out
 }
 
-// missing finds that a required call is not there.
-func (j *job) missing() *recovery.Flaw {
+// missingCall returns a flaw if a required call is missing.
+func (j *job) missingCall() *recovery.Flaw {
 	if j.draft.Finish == recovery.FinishLength || j.draft.Finish == recovery.FinishFilter || !j.tools.some {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (j *job) missing() *recovery.Flaw {
 	switch c := j.tools.choice; {
 	case c.Choice == transcript.ChoiceNamed:
 		f := flaw("a call of " + strconv.Quote(trajectory.Shorten(c.Name, 100)) + " is required, and the answer has none")
-		if j.tools.named(c.Name) != nil {
+		if j.tools.byName(c.Name) != nil {
 			f.Tool = c.Name
 		}
 		return f
@@ -137,17 +137,17 @@ func (j *job) missing() *recovery.Flaw {
 	return nil
 }
 
-// probe is the output limit in tokens up to which a client asks whether a model
-// is there, rather than for an answer.
-const probe = 256
+// maxProbeTokens is the output limit up to which a request counts as a probe, whose
+// client wants to know whether the model answers, not what.
+const maxProbeTokens = 256
 
-// unsaid finds that a model has thought and then said nothing.
-func (j *job) unsaid() *recovery.Flaw {
+// reasoningOnly returns a flaw if the answer has reasoning but neither text nor a call.
+func (j *job) reasoningOnly() *recovery.Flaw {
 	d := &j.draft
 	if !d.Unsaid || d.Shown > 0 || d.Finish == recovery.FinishFilter || d.Finish == recovery.FinishNone {
 		return nil
 	}
-	if _, limit, ok := j.req.OutputLimit(); ok && limit <= probe {
+	if _, limit, ok := j.req.OutputLimit(); ok && limit <= maxProbeTokens {
 		return nil
 	}
 	f := &recovery.Flaw{Kind: recovery.FlawUnsaid, Limited: d.Finish == recovery.FinishLength, Problem: "it was reasoning only, with neither text nor a tool call"}
@@ -157,10 +157,10 @@ func (j *job) unsaid() *recovery.Flaw {
 	return f
 }
 
-// another finds that a certain tool was demanded and only others were called.
-func (j *job) another(calls []recovery.DraftCall) *recovery.Flaw {
+// wrongTool returns a flaw if the request requires a certain tool and the answer calls only others.
+func (j *job) wrongTool(calls []recovery.DraftCall) *recovery.Flaw {
 	want := j.tools.choice.Name
-	if j.tools.choice.Choice != transcript.ChoiceNamed || j.tools.named(want) == nil ||
+	if j.tools.choice.Choice != transcript.ChoiceNamed || j.tools.byName(want) == nil ||
 		slices.ContainsFunc(calls, func(c recovery.DraftCall) bool { return c.Name == want }) {
 		return nil
 	}
@@ -168,18 +168,18 @@ func (j *job) another(calls []recovery.DraftCall) *recovery.Flaw {
 		Problem: "a call of " + strconv.Quote(trajectory.Shorten(want, 100)) + " is required, and the answer calls another tool"}
 }
 
-// ending makes the reason to end agree with the content. A server that was told
-// which tool to call says "stop", and means it.
-func (j *job) ending(calls int) {
+// mendFinish makes the finish reason agree with the content. "stop" stays if tool_choice
+// forces a call: OpenAI reports it for a named tool.
+func (j *job) mendFinish(calls int) {
 	switch f := j.draft.Finish; {
-	case calls > 0 && f == recovery.FinishStop && (j.leaked || j.tools.choice.Choice == transcript.ChoiceAuto && j.tools.some):
+	case calls > 0 && f == recovery.FinishStop && (j.fromText || j.tools.choice.Choice == transcript.ChoiceAuto && j.tools.some):
 		j.finish = recovery.FinishCalls
 	case calls == 0 && f == recovery.FinishCalls:
 		j.finish = recovery.FinishStop
 	default:
 		return
 	}
-	if !j.leaked {
-		j.mended("", ruleFinish)
+	if !j.fromText {
+		j.addRepairs("", ruleFinish)
 	}
 }

@@ -33,7 +33,7 @@ type answer struct {
 }
 
 // elsewhere are the cases that something else decides.
-var elsewhere = map[string]string{
+var decidedElsewhere = map[string]string{
 	"reason-01":    "a finish that contradicts the calls is put right here: some agents stop at it",
 	"reasoning-01": "empty answers are failures of the attempt, which the gate finds",
 	"empty-01":     "the same",
@@ -66,7 +66,7 @@ func TestMalformedAnswers(t *testing.T) {
 			d.Calls = append(d.Calls, recovery.DraftCall{ID: c.ID, Kind: c.Kind, Name: c.Function.Name, Arguments: c.Function.text()})
 		}
 		v := m.Mend(request(t, more), d)
-		if elsewhere[a.ID] != "" {
+		if decidedElsewhere[a.ID] != "" {
 			continue
 		}
 		all++
@@ -98,7 +98,7 @@ func (a answer) check(t *testing.T, d recovery.Draft, v recovery.Verdict) string
 		return "another number of calls"
 	}
 	for i, w := range a.Want {
-		if v.Calls[i].Name != w.Name || !alike(t, []byte(v.Calls[i].Arguments), []byte(w.text())) {
+		if v.Calls[i].Name != w.Name || !sameJSON(t, []byte(v.Calls[i].Arguments), []byte(w.text())) {
 			return "another call"
 		}
 	}

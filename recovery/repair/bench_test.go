@@ -13,7 +13,7 @@ import (
 )
 
 // prose is an answer of about size bytes as models write it: text, code and markup.
-func prose(size int) string {
+func sampleProse(size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
 		fmt.Fprintf(&b, "%d. The handler in `server_%d.go` compares a < b && c[%d] >= %x; see <https://example.com/%d>.\n", i, i, i, i*i*7919, i)
@@ -25,15 +25,15 @@ func prose(size int) string {
 }
 
 // written are the arguments of a tool that writes a file of about size bytes.
-func written(size int) string {
-	content := strings.NewReplacer("\n", `\n`, "\t", `\t`, `"`, `\"`).Replace(prose(size))
+func writeFileArguments(size int) string {
+	content := strings.NewReplacer("\n", `\n`, "\t", `\t`, `"`, `\"`).Replace(sampleProse(size))
 	return `{"file_path":"src/server.go","start_line":1,"regex":"` + strings.TrimRight(content, `\`) + `"}`
 }
 
 // BenchmarkHealthyAnswer is the judgement of answers that nothing is wrong with.
 func BenchmarkHealthyAnswer(b *testing.B) {
-	req, m := withKit(b, ""), mender()
-	text := func(n int) recovery.Draft { return recovery.Draft{Text: prose(n), Finish: recovery.FinishStop} }
+	req, m := withTools(b, ""), mender()
+	text := func(n int) recovery.Draft { return recovery.Draft{Text: sampleProse(n), Finish: recovery.FinishStop} }
 	for _, c := range []struct {
 		name string
 		d    recovery.Draft
@@ -41,7 +41,7 @@ func BenchmarkHealthyAnswer(b *testing.B) {
 		{"text100B", text(100)}, {"text1KB", text(1 << 10)}, {"text100KB", text(100 << 10)},
 		{"call", call("read_file", `{"file_path":"internal/proxy/file_0007.go"}`)},
 		{"nested", call("get_weather", seeds[0])},
-		{"call1KB", call("read_file", written(1<<10))}, {"call100KB", call("read_file", written(100<<10))},
+		{"call1KB", call("read_file", writeFileArguments(1<<10))}, {"call100KB", call("read_file", writeFileArguments(100<<10))},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -57,10 +57,10 @@ func BenchmarkHealthyAnswer(b *testing.B) {
 // BenchmarkHealthyWatch is what watching one answer costs, that comes at once or
 // in pieces.
 func BenchmarkHealthyWatch(b *testing.B) {
-	req, m := withKit(b, ""), mender()
+	req, m := withTools(b, ""), mender()
 	for _, size := range []int{1 << 10, 10 << 10, 100 << 10} {
 		for _, piece := range []int{size, 20} {
-			text := []byte(prose(size))
+			text := []byte(sampleProse(size))
 			b.Run(fmt.Sprintf("%dKB/by%d", size>>10, piece), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
@@ -108,7 +108,7 @@ func BenchmarkRecordedCalls(b *testing.B) {
 					if by == "library" {
 						c.schema.outline = nil
 					}
-					if a := (&arguments{schema: c.schema, work: plenty()}); !a.valid(c.arguments) {
+					if a := (&argumentMender{schema: c.schema, workLeft: fullBudget()}); !a.valid(c.arguments) {
 						b.Fatal(a.problem)
 					}
 				}

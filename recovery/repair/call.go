@@ -10,27 +10,28 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// arguments mends the arguments of one call of a known tool.
-type arguments struct {
-	mender *Mender
-	tool   *transcript.Tool
-	schema *schema
-	close  bool // missing brackets may be closed
-	work   *int // that is left for the answer
+// argumentMender validates and repairs the arguments of one call of a known tool.
+type argumentMender struct {
+	mender   *Mender
+	tool     *transcript.Tool
+	schema   *schema
+	canClose bool // missing brackets may be closed
+	workLeft *int // of the whole answer, see maxAnswerWork
 
-	rules   []string
-	problem string // what was wrong last, in words
-	skipped bool   // too large to judge
-	late    bool   // so much was judged before that these are not mended
+	rules      []string
+	problem    string // the last problem, in words for the model
+	unchecked  bool   // too large to validate
+	overBudget bool   // the answer's bounds are used up: no repairs
 }
 
-// guard reports whether nothing but lossless unwrapping is right. It is asked only
-// where something is wrong.
-func (a *arguments) guard() bool { return a.mender.guarded(a.tool) }
+// guarded reports whether only lossless steps are allowed. It is computed on demand,
+// because most arguments are valid.
+func (a *argumentMender) guarded() bool { return a.mender.guarded(a.tool) }
 
-// valid reports whether text is an object that the schema accepts, as it stands.
-func (a *arguments) valid(text string) bool {
-	if a.schema.certainly(text) {
+// valid reports whether the schema accepts text, unchanged. Without a schema any object
+// passes; so does text that cannot be checked within the bounds, which sets unchecked.
+func (a *argumentMender) valid(text string) bool {
+	if a.schema.certainlyAccepts(text) {
 		return true
 	}
 	if err := transcript.Valid([]byte(text), maxDepth); err != nil {
@@ -51,33 +52,33 @@ func (a *arguments) valid(text string) bool {
 		a.problem = err.Error()
 		return false
 	}
-	return a.accepts(v)
+	return a.acceptsDecoded(v)
 }
 
-func (a *arguments) accepts(v any) bool {
+func (a *argumentMender) acceptsDecoded(v any) bool {
 	var failure *jsonschema.ValidationError
-	if failure, a.skipped = a.schema.check(v, a.work); failure != nil {
+	if failure, a.unchecked = a.schema.check(v, a.workLeft); failure != nil {
 		a.problem = explain(failure)
 		return false
 	}
 	return true
 }
 
-// passes is accepts for a value that was mended. One that could not be checked
-// is not taken, unless there is no schema to check it with.
-func (a *arguments) passes(v *value) bool {
+// acceptsValue reports whether the schema accepts a repaired value. A value that could
+// not be checked within the bounds is refused, unless there is no schema.
+func (a *argumentMender) acceptsValue(v *value) bool {
 	if v.kind != kindObject {
 		a.problem = "they are not a JSON object"
 		return false
 	}
-	return a.schema.compiled == nil || a.accepts(v.decoded()) && !a.skipped
+	return a.schema.compiled == nil || a.acceptsDecoded(v.decoded()) && !a.unchecked
 }
 
-// mend returns arguments that are valid. Where nothing had to be done they are
-// the same and rules is empty; ok is false where nothing could be done.
-func (a *arguments) mend(text string) (out string, ok bool) {
-	if len(text) > maxArguments || a.late {
-		a.skipped = true
+// mend returns valid arguments. If they were valid before, they are unchanged and rules
+// is empty. If they cannot be repaired, ok is false and problem says why.
+func (a *argumentMender) mend(text string) (out string, ok bool) {
+	if len(text) > maxArguments || a.overBudget {
+		a.unchecked = true
 		a.problem = "they are too long to be mended"
 		return text, transcript.Valid([]byte(text), 1<<20) == nil
 	}
@@ -91,27 +92,27 @@ func (a *arguments) mend(text string) (out string, ok bool) {
 	if out, ok = a.unwrap(text); ok {
 		return out, true
 	}
-	if a.guard() {
+	if a.guarded() {
 		if v, _, err := readTolerant(out, false); err == nil && complete(out) {
 			if out, ok = a.coerce(v, true); ok {
 				return out, true
 			}
 		}
-	} else if out, ok = a.read(out); ok {
+	} else if out, ok = a.mendTolerant(out); ok {
 		return out, true
 	}
-	// What a step found out is said only if it is nearer to the cause.
-	if a.problem == "" || a.guard() {
+	// The problem that a later step found is kept only if it is closer to the cause.
+	if a.problem == "" || a.guarded() {
 		a.problem = problem
 	}
 	a.rules = nil
-	a.problem += a.foreign(text)
+	a.problem += a.unknownMembers(text)
 	return text, false
 }
 
-// foreign names the members that the schema does not have: usually the model
-// meant one that it has.
-func (a *arguments) foreign(text string) string {
+// unknownMembers lists the members that the schema does not declare, for the problem:
+// usually the model meant one that it declares.
+func (a *argumentMender) unknownMembers(text string) string {
 	properties := propertiesOf(a.schema.doc)
 	v, _, err := readTolerant(text, false)
 	if err != nil || len(properties) == 0 {
@@ -126,18 +127,18 @@ func (a *arguments) foreign(text string) string {
 	if len(unknown) == 0 {
 		return ""
 	}
-	return "; there is no parameter " + names(unknown)
+	return "; there is no parameter " + quoteList(unknown)
 }
 
-// empty turns no arguments into an empty object, if the schema requires none. A
-// tool that changes something must take none at all: perhaps they were lost.
-func (a *arguments) empty() (string, bool) {
+// empty turns missing arguments into an empty object, if the schema accepts that. A guarded
+// tool must not declare any parameters: its arguments may have been lost.
+func (a *argumentMender) empty() (string, bool) {
 	object := &value{kind: kindObject}
-	if !a.close {
+	if !a.canClose {
 		a.problem = "they are empty"
 		return "", false
 	}
-	if a.guard() && (a.schema.doc == nil || len(propertiesOf(a.schema.doc)) > 0) || !a.passes(object) {
+	if a.guarded() && (a.schema.doc == nil || len(propertiesOf(a.schema.doc)) > 0) || !a.acceptsValue(object) {
 		if a.problem == "" {
 			a.problem = "they are empty"
 		}
@@ -147,28 +148,28 @@ func (a *arguments) empty() (string, bool) {
 	return "{}", true
 }
 
-// unwrap takes off layers until what is inside validates. If it never does, it
-// returns what is innermost.
-func (a *arguments) unwrap(text string) (out string, ok bool) {
+// unwrap removes layers until the value inside validates. If none does, it returns
+// the innermost value and false.
+func (a *argumentMender) unwrap(text string) (out string, ok bool) {
 	for range maxUnwraps {
-		if v := a.tagged(strings.TrimSpace(text)); v != nil && a.passes(v) {
-			a.note(ruleParameters)
+		if v := a.fromTags(strings.TrimSpace(text)); v != nil && a.acceptsValue(v) {
+			a.addRules(ruleParameters)
 			return v.render(), true
 		}
-		inner, rule := peel(text)
+		inner, rule := peelLayer(text)
 		if rule == "" {
 			break
 		}
 		text = strings.TrimSpace(inner)
-		a.note(rule)
+		a.addRules(rule)
 		if text != "" && a.valid(text) {
 			return text, true
 		}
 	}
 	v, rules, err := readTolerant(text, false)
 	if err != nil || len(rules) > 0 {
-		if v = repeated(text); v != nil && !a.guard() && a.passes(v) {
-			a.note(ruleRepeated)
+		if v = repeatedValue(text); v != nil && !a.guarded() && a.acceptsValue(v) {
+			a.addRules(ruleRepeated)
 			return v.render(), true
 		}
 		return text, false
@@ -179,8 +180,8 @@ func (a *arguments) unwrap(text string) (out string, ok bool) {
 			break
 		}
 		v = inner
-		a.note(ruleWrapper)
-		if a.passes(v) {
+		a.addRules(ruleWrapper)
+		if a.acceptsValue(v) {
 			return v.render(), true
 		}
 		text = v.render()
@@ -188,27 +189,27 @@ func (a *arguments) unwrap(text string) (out string, ok bool) {
 	return text, false
 }
 
-// tagged reads arguments that stand in tags, one for each parameter, or that
-// are the whole call as Python writes it.
-func (a *arguments) tagged(text string) *value {
+// fromTags reads arguments written as one tag for each parameter, or as a whole call
+// in Python syntax.
+func (a *argumentMender) fromTags(text string) *value {
 	c := cursor{in: text}
 	if !strings.HasPrefix(text, "<") {
-		calls, ok := c.python()
-		if !ok || len(calls) != 1 || bare(calls[0].name) != a.tool.Name || !c.end() {
+		calls, ok := c.pythonCalls()
+		if !ok || len(calls) != 1 || stripName(calls[0].name) != a.tool.Name || !c.atEnd() {
 			return nil
 		}
 		v, _, _ := readTolerant(calls[0].args, false)
 		return v
 	}
 	params, ok := c.parameters()
-	c.space()
+	c.skipSpace()
 	if !ok || len(params) == 0 || c.i < len(text) {
 		return nil
 	}
-	return typed(params, a.schema.doc, a.work)
+	return objectFromParams(params, a.schema.doc, a.workLeft)
 }
 
-func (a *arguments) note(rules ...string) {
+func (a *argumentMender) addRules(rules ...string) {
 	for _, rule := range rules {
 		if !slices.Contains(a.rules, rule) {
 			a.rules = append(a.rules, rule)
@@ -216,18 +217,18 @@ func (a *arguments) note(rules ...string) {
 	}
 }
 
-// read is the tolerant way: of what is unwrapped already.
-func (a *arguments) read(text string) (out string, ok bool) {
-	v, rules, err := readTolerant(text, a.close)
+// mendTolerant parses unwrapped text tolerantly and coerces the value to the schema.
+func (a *argumentMender) mendTolerant(text string) (out string, ok bool) {
+	v, rules, err := readTolerant(text, a.canClose)
 	if rest, ok := strings.CutPrefix(text, "{{"); ok && err != nil {
 		if v, rules, err = readTolerant("{"+rest, false); err == nil {
 			rules = append(rules, ruleExtraBrackets)
 		}
 	}
 	if err != nil {
-		if v = repeated(text); v != nil {
+		if v = repeatedValue(text); v != nil {
 			rules = []string{ruleRepeated}
-		} else if inner, ok := inProse(text); ok && a.close {
+		} else if inner, ok := objectInProse(text); ok && a.canClose {
 			if v, _, err = readTolerant(inner, false); err != nil {
 				return text, false
 			}
@@ -240,21 +241,21 @@ func (a *arguments) read(text string) (out string, ok bool) {
 			return text, false
 		}
 	}
-	if v.kind == kindString { // in foreign quotes
+	if v.kind == kindString { // JSON in a string with other quotes than JSON's
 		inner, more, err := readTolerant(v.str(), false)
 		if err != nil {
 			return text, false
 		}
 		v, rules = inner, append(append(rules, ruleEncoded), more...)
 	}
-	a.note(rules...)
+	a.addRules(rules...)
 	if v.kind == kindArray && len(v.items) == 1 && v.items[0].kind == kindObject {
 		v = v.items[0]
-		a.note(ruleListOfOne)
+		a.addRules(ruleListOfOne)
 	}
-	risky := slices.ContainsFunc(rules, misread)
+	risky := slices.ContainsFunc(rules, mayMisread)
 	for range maxUnwraps {
-		if (!risky || declared(v, a.schema.doc, a.work)) && a.passes(v) {
+		if (!risky || onlyDeclared(v, a.schema.doc, a.workLeft)) && a.acceptsValue(v) {
 			return v.render(), true
 		}
 		inner := unwrapObject(v, a.tool.Name, a.schema.doc)
@@ -262,18 +263,18 @@ func (a *arguments) read(text string) (out string, ok bool) {
 			break
 		}
 		v = inner
-		a.note(ruleWrapper)
+		a.addRules(ruleWrapper)
 	}
-	if risky && !declared(v, a.schema.doc, a.work) {
+	if risky && !onlyDeclared(v, a.schema.doc, a.workLeft) {
 		a.problem = "they are not valid JSON: " + errAmbiguous.Error()
 		return text, false
 	}
 	return a.coerce(v, false)
 }
 
-// misread tells the rules under which a quotation mark inside of a string can
-// look like its end.
-func misread(rule string) bool {
+// mayMisread reports whether a rule may have taken a quotation mark inside a string
+// for the string's end.
+func mayMisread(rule string) bool {
 	switch rule {
 	case ruleComma, ruleColon, ruleSingleQuotes, ruleSmartQuotes, ruleKeys, ruleControls, ruleExtraBrackets:
 		return true
@@ -281,16 +282,16 @@ func misread(rule string) bool {
 	return false
 }
 
-// coerce changes values towards the schema; lossless only decodes JSON that
-// stands in strings where the schema wants no string.
-func (a *arguments) coerce(v *value, lossless bool) (out string, ok bool) {
+// coerce converts values to the types of the schema. With lossless it only decodes
+// JSON in strings where the schema wants an array or object.
+func (a *argumentMender) coerce(v *value, lossless bool) (out string, ok bool) {
 	if v.kind != kindObject || a.schema.doc == nil {
 		return "", false
 	}
-	mended, rules := coerce(v, a.schema.doc, a.work, lossless)
-	if len(rules) == 0 || !a.passes(mended) {
+	mended, rules := coerce(v, a.schema.doc, a.workLeft, lossless)
+	if len(rules) == 0 || !a.acceptsValue(mended) {
 		return "", false
 	}
-	a.note(rules...)
+	a.addRules(rules...)
 	return mended.render(), true
 }

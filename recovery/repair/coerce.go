@@ -8,7 +8,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// The names of coercions.
+// The coercions, as named in events.
 const (
 	ruleToNumber    = "string_to_number"
 	ruleToBool      = "string_to_boolean"
@@ -22,57 +22,57 @@ const (
 	ruleDropNull    = "null_dropped"
 )
 
-// coercer changes values towards a schema where that loses nothing and only
-// one way leads there.
+// coercer converts values to the types of a schema, if the conversion loses nothing
+// and is the only one possible.
 type coercer struct {
-	root  any
-	rules []string
-	work  *int // that is left
-	// lossless restricts it to JSON in strings, for tools about which nothing may be guessed.
+	root     any
+	rules    []string
+	workLeft *int // of the whole answer
+	// lossless allows only the decoding of JSON in strings, for guarded tools.
 	lossless bool
 }
 
-// coerce returns a changed copy of v, with the rules that changed it.
+// coerce returns a coerced copy of v, with the rules that changed it.
 func coerce(v *value, doc any, work *int, lossless bool) (*value, []string) {
-	c := &coercer{root: doc, work: work, lossless: lossless}
-	out := c.value(v.clone(), doc, 0)
+	c := &coercer{root: doc, workLeft: work, lossless: lossless}
+	out := c.coerce(v.clone(), doc, 0)
 	return out, c.rules
 }
 
-func (c *coercer) note(rule string) {
+func (c *coercer) addRule(rule string) {
 	if !slices.Contains(c.rules, rule) {
 		c.rules = append(c.rules, rule)
 	}
 }
 
-func (c *coercer) value(v *value, s any, depth int) *value {
-	if *c.work--; *c.work <= 0 || depth > maxDepth {
+func (c *coercer) coerce(v *value, s any, depth int) *value {
+	if *c.workLeft--; *c.workLeft <= 0 || depth > maxDepth {
 		return v
 	}
-	forms := c.forms(s, 0)
+	forms := c.alternatives(s, 0)
 	if len(forms) == 0 {
 		return v
 	}
 	var fitting []map[string]any
 	for _, f := range forms {
-		if v.fits(kinds(f)) {
+		if v.hasType(allowedTypes(f)) {
 			fitting = append(fitting, f)
 		}
 	}
 	if len(fitting) > 0 {
-		return c.inside(v, fitting, depth)
+		return c.coerceChildren(v, fitting, depth)
 	}
-	// Another type: the change must be the same whichever alternative asks for it.
+	// The type is wrong: all alternatives that a conversion can reach must give the same value.
 	var found *value
 	var rules []string
 	for _, f := range forms {
-		for _, t := range kinds(f) {
-			out, rule := c.change(v, t, f)
+		for _, t := range allowedTypes(f) {
+			out, rule := c.convert(v, t, f)
 			if out == nil {
 				continue
 			}
-			sub := &coercer{root: c.root, work: c.work, lossless: c.lossless}
-			out = sub.value(out, f, depth+1)
+			sub := &coercer{root: c.root, workLeft: c.workLeft, lossless: c.lossless}
+			out = sub.coerce(out, f, depth+1)
 			if found != nil && !found.equal(out) {
 				return v
 			}
@@ -83,21 +83,21 @@ func (c *coercer) value(v *value, s any, depth int) *value {
 		return v
 	}
 	for _, rule := range rules {
-		c.note(rule)
+		c.addRule(rule)
 	}
 	return found
 }
 
-// change makes a value of type t of v, or nil. f is the form that wants it.
-func (c *coercer) change(v *value, t string, f map[string]any) (*value, string) {
+// convert converts v to the type t, or returns nil. f is the schema alternative that requires t.
+func (c *coercer) convert(v *value, t string, f map[string]any) (*value, string) {
 	switch {
 	case c.lossless:
 		if text := strings.TrimSpace(v.str()); v.kind == kindString && complete(text) {
 			switch t {
 			case "array":
-				return parsed(text, kindArray), ruleParseInside
+				return parseString(text, kindArray), ruleParseInside
 			case "object":
-				return parsed(text, kindObject), ruleParseInside
+				return parseString(text, kindObject), ruleParseInside
 			}
 		}
 		return nil, ""
@@ -105,18 +105,18 @@ func (c *coercer) change(v *value, t string, f map[string]any) (*value, string) 
 		if v.kind == kindString {
 			text := strings.TrimSpace(v.str())
 			if strings.HasPrefix(text, "[") {
-				return parsed(text, kindArray), ruleParseInside
+				return parseString(text, kindArray), ruleParseInside
 			}
 			// "a, b" may be one item or two.
-			if text == "" || strings.ContainsAny(text, ",;\n|") && !c.wants(f["items"], "object") {
+			if text == "" || strings.ContainsAny(text, ",;\n|") && !c.allowsExplicitly(f["items"], "object") {
 				return nil, ""
 			}
 		}
-		if v.kind == kindObject && !c.wants(f["items"], "object") {
+		if v.kind == kindObject && !c.allowsExplicitly(f["items"], "object") {
 			return nil, ""
 		}
 		return &value{kind: kindArray, items: []*value{v}}, ruleToList
-	case v.kind == kindArray && len(v.items) == 1 && v.items[0].fits([]string{t}):
+	case v.kind == kindArray && len(v.items) == 1 && v.items[0].hasType([]string{t}):
 		return v.items[0], ruleFromList
 	case v.kind == kindNumber && t == "string":
 		return stringValue(v.text), ruleToString
@@ -126,12 +126,12 @@ func (c *coercer) change(v *value, t string, f map[string]any) (*value, string) 
 	return nil, ""
 }
 
-// wants reports whether a schema allows the type expressly.
-func (c *coercer) wants(s any, t string) bool {
-	return slices.ContainsFunc(c.forms(s, 0), func(f map[string]any) bool { return slices.Contains(kinds(f), t) })
+// allowsExplicitly reports whether a schema names the type.
+func (c *coercer) allowsExplicitly(s any, t string) bool {
+	return slices.ContainsFunc(c.alternatives(s, 0), func(f map[string]any) bool { return slices.Contains(allowedTypes(f), t) })
 }
 
-// fromString reads a string as the type that was wanted.
+// fromString parses a string as the type t.
 func fromString(text, t string) (*value, string) {
 	switch t {
 	case "integer":
@@ -152,13 +152,13 @@ func fromString(text, t string) (*value, string) {
 			return &value{kind: kindNull, text: "null"}, ruleToNull
 		}
 	case "object":
-		return parsed(text, kindObject), ruleParseInside
+		return parseString(text, kindObject), ruleParseInside
 	}
 	return nil, ""
 }
 
-// parsed reads JSON that stands in a string. It must be complete.
-func parsed(text string, want valueKind) *value {
+// parseString parses a string that holds one complete JSON value of the wanted kind.
+func parseString(text string, want valueKind) *value {
 	v, rules, err := readTolerant(text, false)
 	if err != nil || v.kind != want || slices.Contains(rules, ruleExtraBrackets) {
 		return nil
@@ -166,11 +166,11 @@ func parsed(text string, want valueKind) *value {
 	return v
 }
 
-// inside coerces the parts of a value whose own type is right.
-func (c *coercer) inside(v *value, forms []map[string]any, depth int) *value {
+// coerceChildren coerces the parts of a value whose own type is right, and the spelling of an enumerated string.
+func (c *coercer) coerceChildren(v *value, forms []map[string]any, depth int) *value {
 	switch v.kind {
 	case kindString:
-		c.enum(v, forms)
+		c.matchEnum(v, forms)
 	case kindArray:
 		if len(forms) != 1 {
 			return v
@@ -178,17 +178,17 @@ func (c *coercer) inside(v *value, forms []map[string]any, depth int) *value {
 		prefix, _ := forms[0]["prefixItems"].([]any)
 		for i := range v.items {
 			if i < len(prefix) {
-				v.items[i] = c.value(v.items[i], prefix[i], depth+1)
+				v.items[i] = c.coerce(v.items[i], prefix[i], depth+1)
 			} else if items, ok := forms[0]["items"].(map[string]any); ok {
-				v.items[i] = c.value(v.items[i], items, depth+1)
+				v.items[i] = c.coerce(v.items[i], items, depth+1)
 			}
 		}
 	case kindObject:
-		if f := onlyObject(forms); f != nil {
-			c.object(v, f, depth)
-			for _, part := range every(f["allOf"]) {
+		if f := onlyObjectSchema(forms); f != nil {
+			c.coerceObject(v, f, depth)
+			for _, part := range listItems(f["allOf"]) {
 				if m := c.resolve(part); m != nil && m["properties"] != nil {
-					c.object(v, m, depth)
+					c.coerceObject(v, m, depth)
 				}
 			}
 		}
@@ -196,13 +196,13 @@ func (c *coercer) inside(v *value, forms []map[string]any, depth int) *value {
 	return v
 }
 
-func every(v any) []any {
+func listItems(v any) []any {
 	list, _ := v.([]any)
 	return list[:min(len(list), 64)]
 }
 
-// onlyObject is the only alternative for objects, nil where there are more.
-func onlyObject(forms []map[string]any) (found map[string]any) {
+// onlyObjectSchema returns the only alternative for objects, nil if there are several.
+func onlyObjectSchema(forms []map[string]any) (found map[string]any) {
 	for _, f := range forms {
 		if f["properties"] == nil && f["additionalProperties"] == nil && f["allOf"] == nil {
 			continue
@@ -215,8 +215,8 @@ func onlyObject(forms []map[string]any) (found map[string]any) {
 	return found
 }
 
-// enum gives a string the spelling of the only enumerated one that it can mean.
-func (c *coercer) enum(v *value, forms []map[string]any) {
+// matchEnum gives a string the spelling of the only enumerated value that it can mean.
+func (c *coercer) matchEnum(v *value, forms []map[string]any) {
 	if c.lossless {
 		return
 	}
@@ -226,7 +226,7 @@ func (c *coercer) enum(v *value, forms []map[string]any) {
 	}
 	key, found := trajectory.Plain(text), ""
 	for _, f := range forms {
-		values, ok := limits(f)
+		values, ok := enumValues(f)
 		if !ok {
 			return
 		}
@@ -243,19 +243,19 @@ func (c *coercer) enum(v *value, forms []map[string]any) {
 	}
 	if found != "" && utf8.ValidString(found) {
 		v.text = stringValue(found).text
-		c.note(ruleEnum)
+		c.addRule(ruleEnum)
 	}
 }
 
-// object renames members to the properties that they mean, coerces their
-// values, and drops nulls that stand for "not given".
-func (c *coercer) object(v *value, f map[string]any, depth int) {
-	properties := propertiesOfForm(f)
+// coerceObject renames members to the properties that they mean, coerces their
+// values, and drops nulls that mean "not given".
+func (c *coercer) coerceObject(v *value, f map[string]any, depth int) {
+	properties := propertiesIn(f)
 	if _, patterned := f["patternProperties"]; !patterned && !c.lossless {
-		c.rename(v, properties, f)
+		c.renameMembers(v, properties, f)
 	}
 	required := map[string]bool{}
-	for _, name := range every(f["required"]) {
+	for _, name := range listItems(f["required"]) {
 		if s, ok := name.(string); ok {
 			required[s] = true
 		}
@@ -265,20 +265,20 @@ func (c *coercer) object(v *value, f map[string]any, depth int) {
 		p, ok := properties[m.name]
 		if !ok {
 			if more, is := f["additionalProperties"].(map[string]any); is {
-				m.val = c.value(m.val, more, depth+1)
+				m.val = c.coerce(m.val, more, depth+1)
 			}
 			kept = append(kept, m)
 			continue
 		}
-		null := m.val.kind == kindNull || m.val.kind == kindString && !c.wants(p, "string") && isNull(m.val.str())
-		if null && !c.lossless && !required[m.name] && !c.permits(p) {
+		null := m.val.kind == kindNull || m.val.kind == kindString && !c.allowsExplicitly(p, "string") && isNull(m.val.str())
+		if null && !c.lossless && !required[m.name] && !c.allowsNull(p) {
 			if m.val.kind == kindString {
-				c.note(ruleToNull)
+				c.addRule(ruleToNull)
 			}
-			c.note(ruleDropNull)
+			c.addRule(ruleDropNull)
 			continue
 		}
-		m.val = c.value(m.val, p, depth+1)
+		m.val = c.coerce(m.val, p, depth+1)
 		kept = append(kept, m)
 	}
 	v.members = kept
@@ -286,18 +286,18 @@ func (c *coercer) object(v *value, f map[string]any, depth int) {
 
 func isNull(s string) bool { return s == "null" || s == "None" }
 
-// permits reports whether a schema allows null.
-func (c *coercer) permits(s any) bool {
-	forms := c.forms(s, 0)
+// allowsNull reports whether a schema allows null.
+func (c *coercer) allowsNull(s any) bool {
+	forms := c.alternatives(s, 0)
 	return len(forms) == 0 || slices.ContainsFunc(forms, func(f map[string]any) bool {
-		k := kinds(f)
+		k := allowedTypes(f)
 		return k == nil || slices.Contains(k, "null")
 	})
 }
 
-// rename maps members that no property is named after to the one property that
-// differs in spelling only, if nothing else claims it.
-func (c *coercer) rename(v *value, properties, f map[string]any) {
+// renameMembers renames a member that is no property to the one property that differs
+// only in spelling, if no other member means that property.
+func (c *coercer) renameMembers(v *value, properties, f map[string]any) {
 	if _, open := f["additionalProperties"].(map[string]any); open || len(properties) == 0 || len(properties) > 2000 {
 		return
 	}
@@ -322,6 +322,6 @@ func (c *coercer) rename(v *value, properties, f map[string]any) {
 			continue
 		}
 		v.members[i].name, v.members[i].lit = name, ""
-		c.note(ruleKeyAlias)
+		c.addRule(ruleKeyAlias)
 	}
 }

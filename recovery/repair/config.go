@@ -6,42 +6,42 @@ import (
 	"path"
 )
 
-// Config tunes validation and mending of answers.
+// Config configures the validation and repair of answers.
 type Config struct {
 	Enabled bool `yaml:"enabled"`
-	// Destructive and Safe are patterns (as in path.Match) of names of tools that
+	// Destructive and Safe are patterns (path.Match) of the names of tools that
 	// are, or are not, treated as tools that change something. Destructive wins.
-	// Tools in neither are judged by name, description and parameters.
+	// Other tools are classified by name, description and parameters.
 	Destructive []string `yaml:"destructive"`
 	Safe        []string `yaml:"safe"`
-	// EmptyCall asks again where a request offers tools and the answer calls
-	// none: for agents whose every turn must call a tool.
+	// EmptyCall asks again if a request offers tools and the answer calls
+	// none: for agents that must call a tool in each turn.
 	EmptyCall bool `yaml:"empty_call"`
-	// JSONStream says what happens to streamed JSON under response_format: pass
-	// it on as it comes, or hold it until it is complete and judged.
+	// JSONStream says whether streamed JSON under response_format is passed on as
+	// it arrives, or held until it is complete and judged.
 	JSONStream JSONStream       `yaml:"json_stream"`
 	Repetition RepetitionConfig `yaml:"repetition"`
 }
 
-// JSONStream is what happens to streamed JSON answers.
+// JSONStream says how streamed JSON answers are delivered.
 type JSONStream string
 
-// The values.
+// The values of JSONStream.
 const (
 	JSONPass JSONStream = "pass"
 	JSONHold JSONStream = "hold"
 )
 
-// RepetitionConfig says when the end of an answer, which repeats one unit byte
-// for byte, is a runaway. Both limits must be reached. Units of 200 bytes and
-// more need half the repetitions. What programs and tables repeat (arguments,
-// units with little but punctuation, markup and code) needs four times as much,
-// and rules, blobs of hex and the like in arguments are never one.
+// RepetitionConfig says when an answer whose end repeats one unit byte for byte is a
+// runaway. Both Repetitions and Bytes must be reached. Units of 200 bytes and more
+// need half the repetitions. Units of code, markup and tables, and prose in arguments,
+// need four times both limits. Units without letters (=====) or without spaces
+// (base64, hex) need eight times both, and in arguments never count. Blank units need twice Bytes.
 type RepetitionConfig struct {
 	Enabled     bool `yaml:"enabled"`
-	Repetitions int  `yaml:"repetitions"` // of the unit
-	Bytes       int  `yaml:"bytes"`       // of all repetitions together
-	Unit        int  `yaml:"unit"`        // longest unit in bytes
+	Repetitions int  `yaml:"repetitions"` // minimum number of repetitions
+	Bytes       int  `yaml:"bytes"`       // minimum length of all repetitions together
+	Unit        int  `yaml:"unit"`        // maximum length of the unit, in bytes
 }
 
 // Defaults returns the configuration that applies when none is given.
@@ -52,7 +52,7 @@ func Defaults() Config {
 	}
 }
 
-// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+// Validate returns all problems as one joined error; each message begins with the key.
 func (c Config) Validate() error {
 	var errs []error
 	for _, list := range []struct {
@@ -81,27 +81,27 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// The bounds of one judgement. What exceeds them is not validated or mended.
+// The bounds of one judgement. What exceeds them is not validated or repaired.
 const (
-	maxArguments = 1 << 20 // bytes of arguments or content that are parsed
-	maxRead      = 4 << 20 // the same of all arguments of one answer, some of them more than once
-	maxDepth     = 96      // nesting of arguments and content
-	maxCalls     = 128     // calls of one answer
-	maxJoined    = 16      // calls in the arguments of one
-	maxUnwraps   = 6       // layers around one value
-	maxQuote     = 2000    // bytes of a flaw's quote
-	maxProblem   = 1200    // bytes of a flaw's problem
+	maxArguments      = 1 << 20 // bytes of arguments or content that are parsed
+	maxTotalArguments = 4 << 20 // bytes of arguments judged in one answer; arguments that are judged twice count twice
+	maxDepth          = 96      // nesting of arguments and content
+	maxCalls          = 128     // calls of one answer
+	maxJoined         = 16      // argument objects joined in one call
+	maxUnwraps        = 6       // layers around one value
+	maxQuote          = 2000    // bytes of a flaw's quote
+	maxProblem        = 1200    // bytes of a flaw's problem
 
-	maxSchema        = 256 << 10 // bytes of one schema
-	maxSchemaDepth   = 64        // its nesting
-	maxSubschemas    = 2000      // compiling is quadratic in them
-	maxPattern       = 1000      // bytes of one pattern
-	maxCachedSchemas = 512
-	maxCachedBytes   = 8 << 20   // of all schemas in the cache
-	maxKit           = 256 << 10 // bytes of one list of tools that is remembered
-	maxCachedKits    = 256
-	maxCachedTools   = 8 << 20   // bytes of all of them
-	maxWork          = 200_000   // subschemas applied in one validation, and values compared
-	maxJudged        = 1_000_000 // the same of all that is done about one answer
-	compileWork      = 100       // what compiling one subschema counts among it
+	maxSchema          = 256 << 10 // bytes of one schema
+	maxSchemaDepth     = 64        // nesting of one schema
+	maxSubschemas      = 2000      // in one schema; compiling takes quadratic time
+	maxPattern         = 1000      // bytes of one pattern
+	maxCachedSchemas   = 512
+	maxCachedBytes     = 8 << 20   // bytes of all cached schemas
+	maxToolList        = 256 << 10 // bytes of one cached list of tools
+	maxCachedToolLists = 256
+	maxCachedTools     = 8 << 20   // bytes of all cached lists of tools
+	maxValidationWork  = 200_000   // subschemas applied in one validation, with the values that they list
+	maxAnswerWork      = 1_000_000 // the same unit, for all validations and repairs of one answer
+	compileWork        = 100       // work of compiling one subschema, in that unit
 )

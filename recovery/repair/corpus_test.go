@@ -58,7 +58,7 @@ func finish(reason string) recovery.Finish {
 }
 
 // alike compares JSON by meaning, integers exactly.
-func alike(t *testing.T, a, b []byte) bool {
+func sameJSON(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	return reflect.DeepEqual(decoded(t, a), decoded(t, b))
 }
@@ -208,7 +208,7 @@ func (r row) judge(t *testing.T, m *Mender, sets map[string]json.RawMessage) (go
 	case recovery.JudgePass:
 		// A draft has arguments as text already: whoever writes the answer makes a
 		// string of an object on the wire.
-		if r.Call != nil && bytes.HasPrefix(r.Call.Arguments, []byte("{")) && r.Expect == "mend" && alike(t, []byte(d.Calls[0].Arguments), r.Arguments) {
+		if r.Call != nil && bytes.HasPrefix(r.Call.Arguments, []byte("{")) && r.Expect == "mend" && sameJSON(t, []byte(d.Calls[0].Arguments), r.Arguments) {
 			return "mend", ""
 		}
 		return "pass", ""
@@ -231,7 +231,7 @@ func (r row) judge(t *testing.T, m *Mender, sets map[string]json.RawMessage) (go
 		return "wrong", detail
 	}
 	for i, w := range want {
-		if v.Calls[i].Name != w.Name || !alike(t, []byte(v.Calls[i].Arguments), w.Arguments) {
+		if v.Calls[i].Name != w.Name || !sameJSON(t, []byte(v.Calls[i].Arguments), w.Arguments) {
 			return "wrong", detail
 		}
 	}

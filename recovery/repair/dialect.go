@@ -2,48 +2,48 @@ package repair
 
 import "strings"
 
-// leaked is a call that a model wrote into its text.
-type leaked struct {
-	name   string
-	args   string  // JSON as it stands in the text, or rendered from it
-	params []param // instead of args: values that the schema gives their types
-	tagged bool    // params hold the arguments
-	loose  bool    // the JSON around it was not valid, or nothing marks it as a call
+// textCall is a call that a model wrote into its text.
+type textCall struct {
+	name      string
+	args      string  // JSON, as in the text or rendered from it
+	params    []param // instead of args: untyped values, whose types the schema decides
+	tagged    bool    // the arguments are in params
+	uncertain bool    // the JSON around it was not valid, or the call may be an example
 }
 
-// cursor reads calls in their dialects: marks (dialect_marks.go), and behind them calls as JSON
-// (dialect_json.go), in tags (dialect_tags.go), or as a program (dialect_python.go).
+// cursor parses calls in all dialects: marks (dialect_marks.go), followed by JSON
+// (dialect_json.go), tags (dialect_tags.go) or Python (dialect_python.go).
 type cursor struct {
-	in    string
-	i     int
-	far   int  // the last place that was read, also in vain
-	begun bool // something that only a call has was read
+	in        string
+	i         int
+	furthest  int  // the furthest offset that was looked at, even if parsing failed there
+	committed bool // it saw something that only a call contains
 }
 
-// reached notes how far was read.
-func (c *cursor) reached(i int) { c.far = max(c.far, i) }
+// reached records that the cursor looked at the text up to i.
+func (c *cursor) reached(i int) { c.furthest = max(c.furthest, i) }
 
-// open reports whether reading may have failed because the text is not complete:
-// it failed no farther from the end than a mark that is cut may be long.
-func (c *cursor) open() bool { return len(c.in)-max(c.far, c.i) < maxMark }
+// mayContinue reports whether parsing may have failed only because the text is incomplete:
+// it failed within the length of a mark from the end.
+func (c *cursor) mayContinue() bool { return len(c.in)-max(c.furthest, c.i) < maxMark }
 
 func (c *cursor) rest() string { return c.in[c.i:] }
 
-func (c *cursor) space() { c.i = len(c.in) - len(strings.TrimLeft(c.in[c.i:], blanks)) }
+func (c *cursor) skipSpace() { c.i = len(c.in) - len(strings.TrimLeft(c.in[c.i:], whitespace)) }
 
-// end passes what says nothing and reports whether nothing else follows.
-func (c *cursor) end() bool {
-	for c.space(); c.is(says) || c.take(";"); c.space() { // the latter separates Llama's calls
+// atEnd skips end marks and separators, and reports whether nothing else follows.
+func (c *cursor) atEnd() bool {
+	for c.skipSpace(); c.acceptMark(roleEnd) || c.accept(";"); c.skipSpace() { // Llama separates calls with ";"
 	}
 	return c.i >= len(c.in)
 }
 
-// is passes a mark that says so, if it is next.
-func (c *cursor) is(r role) bool {
+// acceptMark skips the next mark and returns true, if it has the role.
+func (c *cursor) acceptMark(r role) bool {
 	if c.i >= len(c.in) {
 		return false
 	}
-	got, n := mark(c.rest())
+	got, n := parseMark(c.rest())
 	if got != r {
 		return false
 	}
@@ -52,8 +52,8 @@ func (c *cursor) is(r role) bool {
 	return true
 }
 
-// take passes a text, if it is next.
-func (c *cursor) take(text string) bool {
+// accept skips text and returns true, if it is next.
+func (c *cursor) accept(text string) bool {
 	if strings.HasPrefix(c.rest(), text) {
 		c.i += len(text)
 		c.reached(c.i)
@@ -62,8 +62,8 @@ func (c *cursor) take(text string) bool {
 	return false
 }
 
-// until passes text up to and with an end, and returns the text.
-func (c *cursor) until(end string) (string, bool) {
+// readUntil returns the text before end, and skips both.
+func (c *cursor) readUntil(end string) (string, bool) {
 	text, _, ok := strings.Cut(c.rest(), end)
 	if !ok {
 		c.reached(len(c.in))
@@ -73,17 +73,17 @@ func (c *cursor) until(end string) (string, bool) {
 	return text, true
 }
 
-// name passes the name of a function.
+// name reads the name of a function, "" if there is none.
 func (c *cursor) name() string {
-	m := named.FindString(c.rest())
+	m := functionName.FindString(c.rest())
 	c.i += len(m)
 	c.reached(c.i)
 	return m
 }
 
-// json passes one valid JSON object and returns its text.
-func (c *cursor) json() (string, bool) {
-	c.space()
+// jsonObject reads one valid JSON object and returns its text.
+func (c *cursor) jsonObject() (string, bool) {
+	c.skipSpace()
 	if !strings.HasPrefix(c.rest(), "{") {
 		return "", false
 	}
@@ -97,107 +97,107 @@ func (c *cursor) json() (string, bool) {
 	return text, true
 }
 
-// call reads the next call or list of calls: marks that begin one, and what they
-// begin. Without a mark only what is marked itself is one.
-func (c *cursor) call() ([]leaked, bool) {
+// call reads the next call or list of calls: the marks that begin it, and its content.
+// Without such a mark it accepts only forms that have marks of their own.
+func (c *cursor) call() ([]textCall, bool) {
 	switch {
 	case strings.HasPrefix(c.rest(), "<|start|>"), strings.HasPrefix(c.rest(), "<|channel|>"):
-		return c.harmony()
-	case c.take("```tool_code"):
-		return c.code()
+		return c.harmonyCall()
+	case c.accept("```tool_code"):
+		return c.pythonBlock()
 	case strings.HasPrefix(c.rest(), "<|open|>"):
-		c.begun = true
+		c.committed = true
 	}
-	inside := c.take("functools")
-	for n := 0; n < maxNested && c.is(begins); n++ {
+	inside := c.accept("functools")
+	for n := 0; n < maxLeadingMarks && c.acceptMark(roleBegin); n++ {
 		inside = true
-		if c.space(); c.is(says) { // <|action_start|><|plugin|>
-			c.space()
+		if c.skipSpace(); c.acceptMark(roleEnd) { // <|action_start|><|plugin|>
+			c.skipSpace()
 		}
 	}
 	if after, ok := strings.CutPrefix(c.rest(), "function"); ok && after != "" {
-		if r, n := mark(after); r == divides { // DeepSeek says what kind of tool it is
-			c.i, c.begun = len(c.in)-len(after)+n, true
+		if r, n := parseMark(after); r == roleSeparator { // DeepSeek writes the type of the tool first
+			c.i, c.committed = len(c.in)-len(after)+n, true
 			inside = true
 		}
 	}
 	if functionHead.MatchString(c.rest()) {
-		return c.one(c.function)
+		return c.single(c.taggedFunction)
 	}
 	if !inside {
-		return c.one(func() (leaked, bool) { return c.divided(false) })
+		return c.single(func() (textCall, bool) { return c.nameAndArguments(false) })
 	}
 	if r := c.rest(); strings.HasPrefix(r, "{") || strings.HasPrefix(r, "[") {
-		c.begun = c.begun || strings.ContainsAny(r[:min(len(r), 200)], `"(`)
+		c.committed = c.committed || strings.ContainsAny(r[:min(len(r), 200)], `"(`)
 		from := c.i
-		if calls, ok := c.python(); ok {
+		if calls, ok := c.pythonCalls(); ok {
 			return calls, true
 		}
-		if calls, ok := c.objects(); ok && !strings.HasPrefix(c.rest(), "}") && !strings.HasPrefix(c.rest(), "]") {
+		if calls, ok := c.jsonCalls(); ok && !strings.HasPrefix(c.rest(), "}") && !strings.HasPrefix(c.rest(), "]") {
 			return calls, true
 		}
 		c.i = from
-		return c.closed()
+		return c.unbalanced()
 	}
-	if c.take("call:") {
-		return c.one(c.gemma)
+	if c.accept("call:") {
+		return c.single(c.gemmaCall)
 	}
 	from := c.i
-	if l, ok := c.divided(true); ok {
-		return []leaked{l}, true
+	if l, ok := c.nameAndArguments(true); ok {
+		return []textCall{l}, true
 	}
 	c.i = from
-	return c.python()
+	return c.pythonCalls()
 }
 
-func (c *cursor) one(read func() (leaked, bool)) ([]leaked, bool) {
+func (c *cursor) single(read func() (textCall, bool)) ([]textCall, bool) {
 	l, ok := read()
-	return []leaked{l}, ok
+	return []textCall{l}, ok
 }
 
-// harmony reads <|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}.
-func (c *cursor) harmony() ([]leaked, bool) {
-	m := harmony.FindStringSubmatch(c.rest()[:min(len(c.rest()), maxHarmony)])
+// harmonyCall reads <|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}.
+func (c *cursor) harmonyCall() ([]textCall, bool) {
+	m := harmonyHead.FindStringSubmatch(c.rest()[:min(len(c.rest()), maxHarmonyHead)])
 	if m == nil {
 		if !strings.Contains(c.rest(), "<|message|>") {
-			c.reached(c.i + min(len(c.rest()), maxHarmony)) // its head may not be complete
-			c.begun = strings.Contains(c.rest(), " to=")
+			c.reached(c.i + min(len(c.rest()), maxHarmonyHead)) // the head may be incomplete
+			c.committed = strings.Contains(c.rest(), " to=")
 		}
 		return nil, false
 	}
 	c.i += len(m[0])
 	name := m[1] + m[2]
-	c.begun = name != "" || strings.HasPrefix(c.rest(), "{") // arguments for nobody are a broken call
-	args, ok := c.json()
-	return []leaked{{name: name, args: args}}, ok && name != ""
+	c.committed = name != "" || strings.HasPrefix(c.rest(), "{") // arguments without a recipient are a broken call
+	args, ok := c.jsonObject()
+	return []textCall{{name: name, args: args}}, ok && name != ""
 }
 
-// divided reads a name and its arguments: name{…}, or with marks between them, which
-// it must have where no mark began the call.
-func (c *cursor) divided(inside bool) (l leaked, ok bool) {
+// nameAndArguments reads name{…}, or a name and arguments with marks between them. Those
+// marks are required unless a mark began the call (inside).
+func (c *cursor) nameAndArguments(inside bool) (l textCall, ok bool) {
 	if l.name = c.name(); l.name == "" {
 		return l, false
 	}
 	for fence := false; ; {
-		c.space()
+		c.skipSpace()
 		switch {
 		case strings.HasPrefix(c.rest(), "<arg_key>"):
-			c.begun, l.tagged = true, true
-			l.params, ok = c.pairs()
+			c.committed, l.tagged = true, true
+			l.params, ok = c.argPairs()
 			return l, ok
-		case c.take("[CALL_ID]"):
+		case c.accept("[CALL_ID]"):
 			c.name()
-		case c.is(divides):
-			inside, c.begun = true, true
-		case inside && (c.take("```json") || c.take("```")):
+		case c.acceptMark(roleSeparator):
+			inside, c.committed = true, true
+		case inside && (c.accept("```json") || c.accept("```")):
 			fence = true
 		case inside && strings.HasPrefix(c.rest(), "{"):
-			c.begun = true
-			l.args, ok = c.json()
-			c.space()
-			return l, ok && (!fence || c.take("```"))
+			c.committed = true
+			l.args, ok = c.jsonObject()
+			c.skipSpace()
+			return l, ok && (!fence || c.accept("```"))
 		case inside && strings.HasPrefix(c.rest(), "</tool_call>"):
-			c.begun, l.tagged = true, true // GLM without parameters
+			c.committed, l.tagged = true, true // a GLM call without parameters
 			return l, true
 		default:
 			return l, false

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// objects reads calls as JSON: one object, several, or a list of them.
-func (c *cursor) objects() (calls []leaked, ok bool) {
+// jsonCalls reads calls as JSON: one object, several, or an array of them.
+func (c *cursor) jsonCalls() (calls []textCall, ok bool) {
 	for c.i < len(c.in) && (c.in[c.i] == '{' || c.in[c.i] == '[') {
 		v, rules, n, err := readPrefix(c.rest())
 		c.reached(c.i + n)
@@ -20,23 +20,23 @@ func (c *cursor) objects() (calls []leaked, ok bool) {
 			list = v.items
 		}
 		for _, item := range list {
-			l, ok := fromObject(item)
+			l, ok := callFromObject(item)
 			if !ok {
 				return nil, false
 			}
-			l.loose = len(rules) > 0
+			l.uncertain = len(rules) > 0
 			calls = append(calls, l)
 		}
-		if c.space(); c.take(";") { // Llama's way to separate several
-			c.space()
+		if c.skipSpace(); c.accept(";") { // Llama separates calls with ";"
+			c.skipSpace()
 		}
 	}
 	return calls, len(calls) > 0
 }
 
-// closed reads an object whose last brackets are missing, or one too many,
-// before a closing tag, which says that nothing else is.
-func (c *cursor) closed() ([]leaked, bool) {
+// unbalanced reads an object whose last brackets are missing, or that has one too many.
+// The closing tag behind it proves that nothing else is missing.
+func (c *cursor) unbalanced() ([]textCall, bool) {
 	text, _, ok := strings.Cut(c.rest(), "</")
 	if !ok {
 		return nil, false
@@ -45,35 +45,35 @@ func (c *cursor) closed() ([]leaked, bool) {
 	if err != nil {
 		return nil, false
 	}
-	l, ok := fromObject(v)
-	l.loose = true
+	l, ok := callFromObject(v)
+	l.uncertain = true
 	c.i += len(text)
-	return []leaked{l}, ok
+	return []textCall{l}, ok
 }
 
-// fromObject reads a call from {"name": …, "arguments": …} and its relatives, or from
-// Apertus' {"name": {…}}.
-func fromObject(v *value) (l leaked, ok bool) {
+// callFromObject reads a call from {"name": …, "arguments": …} and its variants, or from
+// {"f": {…}}, which Apertus writes.
+func callFromObject(v *value) (l textCall, ok bool) {
 	if v.kind != kindObject || len(v.members) > 5 {
 		return l, false
 	}
 	for _, m := range v.members {
 		switch {
 		case m.name == "function" && m.val.kind == kindObject:
-			inner, ok := fromObject(m.val)
+			inner, ok := callFromObject(m.val)
 			if !ok || l.name != "" {
 				return l, false
 			}
 			l = inner
 		case slices.Contains(nameKeys, m.name) && m.val.kind == kindString && l.name == "":
 			l.name = m.val.str()
-		case slices.Contains(inWrapper, m.name) && l.args == "":
+		case slices.Contains(argumentKeys, m.name) && l.args == "":
 			if l.args = m.val.render(); m.val.kind == kindString {
 				l.args = m.val.str()
 			}
-		case besides.MatchString(m.name):
-		case len(v.members) == 1 && m.val.kind == kindObject && named.FindString(m.name) == m.name:
-			return leaked{name: m.name, args: m.val.render()}, true
+		case otherKeys.MatchString(m.name):
+		case len(v.members) == 1 && m.val.kind == kindObject && functionName.FindString(m.name) == m.name:
+			return textCall{name: m.name, args: m.val.render()}, true
 		default:
 			return l, false
 		}
@@ -81,8 +81,8 @@ func fromObject(v *value) (l leaked, ok bool) {
 	return l, l.name != ""
 }
 
-// The members of a call as JSON beside its arguments.
+// The members of a JSON call other than its arguments.
 var (
-	nameKeys = []string{"name", "function", "tool", "tool_name"}
-	besides  = regexp.MustCompile(`^(?:type|index|\w*id)$`)
+	nameKeys  = []string{"name", "function", "tool", "tool_name"}
+	otherKeys = regexp.MustCompile(`^(?:type|index|\w*id)$`)
 )

@@ -6,56 +6,56 @@ import (
 )
 
 // The dialects in which models write calls into their text, as data. Models mix
-// them, so a dialect is not one grammar: any mark that begins calls may stand
-// before any way to write one (dialect.go). Sources are the chat templates and
-// tool parsers of the models, as vLLM, SGLang and llama.cpp carry them.
+// them, so there is no grammar for each dialect: any mark that begins a call may
+// precede any form of a call (dialect.go). Sources are the chat templates of the models,
+// and the tool parsers of vLLM, SGLang and llama.cpp.
 
-// role is what a mark says.
+// role is the meaning of a mark.
 type role uint8
 
 const (
-	unknown role = iota
-	begins       // calls begin
-	divides      // it stands between the name of a call and its arguments
-	says         // nothing: it ends calls, or the turn
+	roleNone      role = iota
+	roleBegin          // begins a call or a list of calls
+	roleSeparator      // separates the name of a call from its arguments
+	roleEnd            // ends calls or the turn, or has no meaning
 )
 
-// roles are those of marks by their names: without brackets, slash, bars namespace and
-// plural, in small letters. <tool_calls>, <minimax:tool_call> and <|tool_call|> are one. Names
-// behind a bar are those of tokens, and behind a bracket those of words in brackets,
-// only. A token that is not listed says nothing, and so does what closes a listed one.
+// roles maps the names of marks to roles. A name is in lower case, without brackets, slash,
+// bars, namespace and plural s: <tool_calls>, <minimax:tool_call> and <|tool_call|> have the
+// same. A key with a leading bar applies only to special tokens (<|x|>), one with a leading bracket only
+// to words in brackets ([X]). Other special tokens, and closing marks of listed names, are roleEnd.
 var roles = map[string]role{
 	// Hermes, Qwen, GLM, Granite, Phi, Gemma, MiniMax, Seed, Hunyuan, Jamba, Nemotron
-	"tool_call": begins, "toolcall": begins, "tool_use": begins, "longcat_tool_call": begins,
+	"tool_call": roleBegin, "toolcall": roleBegin, "tool_use": roleBegin, "longcat_tool_call": roleBegin,
 	// Hermes before 2, OLMo, DeepSeek's DSML
-	"function_call": begins, "functioncall": begins,
+	"function_call": roleBegin, "functioncall": roleBegin,
 	// DeepSeek, Step, Kimi, Hunyuan
-	"|tool_calls_begin": begins, "|tool_call_begin": begins, "tool_sep": divides, "|tool_calls_section_begin": begins, "|tool_call_argument_begin": divides,
-	"|open": begins, // a markup of Kimi that is not read
+	"|tool_calls_begin": roleBegin, "|tool_call_begin": roleBegin, "tool_sep": roleSeparator, "|tool_calls_section_begin": roleBegin, "|tool_call_argument_begin": roleSeparator,
+	"|open": roleBegin, // a markup of Kimi that is detected but not parsed
 	// GLM's pairs
-	"arg_key": divides,
+	"arg_key": roleSeparator,
 	// Mistral
-	"[tool_calls": begins, "[call_id": divides, "[args": divides, "[inst": says,
+	"[tool_calls": roleBegin, "[call_id": roleSeparator, "[args": roleSeparator, "[inst": roleEnd,
 	// Llama, InternLM, Command, LFM, Apertus
-	"|python_tag": begins, "|python_start": begins, "|action_start": begins, "|start_action": begins, "|tool_call_start": begins, "|tools_prefix": begins,
-	// harmony: what follows says whether it is a call
-	"|start": begins, "|channel": begins,
-	"s": says, "eos": says, "end_of_turn": says,
+	"|python_tag": roleBegin, "|python_start": roleBegin, "|action_start": roleBegin, "|start_action": roleBegin, "|tool_call_start": roleBegin, "|tools_prefix": roleBegin,
+	// harmony: what follows decides whether it is a call
+	"|start": roleBegin, "|channel": roleBegin,
+	"s": roleEnd, "eos": roleEnd, "end_of_turn": roleEnd,
 }
 
-// literals begin calls, too: of Mistral, Gemma, and (at the beginning of a text) Phi.
-var literals = []string{"[TOOL_CALLS]", "```tool_code", "functools["}
+// literalMarks also begin calls: those of Mistral, Gemma, and (only at the beginning of a text) Phi.
+var literalMarks = []string{"[TOOL_CALLS]", "```tool_code", "functools["}
 
-// maxNested is how many marks may stand in front of one call.
-const maxNested = 6
+// maxLeadingMarks limits the marks in front of one call.
+const maxLeadingMarks = 6
 
-// maxMark is how long a mark may be, in bytes.
+// maxMark limits the length of a mark, in bytes.
 const maxMark = 64
 
-// mark is what the mark at the beginning of a text says, and its length.
-func mark(text string) (r role, size int) {
+// parseMark returns the role and the length of the mark at the beginning of a text.
+func parseMark(text string) (r role, size int) {
 	if len(text) < 3 || text[0] != '<' && text[0] != '[' || text[1] <= ' ' {
-		return unknown, 0
+		return roleNone, 0
 	}
 	end := byte('>')
 	if text[0] == '[' {
@@ -63,56 +63,56 @@ func mark(text string) (r role, size int) {
 	}
 	for size = 1; size < len(text) && text[size] != end; size++ {
 		if c := text[size]; size == maxMark || c <= ' ' || c == '<' || c == '"' || c == '\'' || c == '=' {
-			return unknown, 0
+			return roleNone, 0
 		}
 	}
 	if size == len(text) {
-		return unknown, 0
+		return roleNone, 0
 	}
 	name, kind := text[1:size], ""
 	if size++; end == ']' {
 		kind = "["
-	} else if rest := bars(name); rest != name {
+	} else if rest := trimBars(name); rest != name {
 		name, kind = rest, "|"
 	}
 	name, closes := strings.CutPrefix(name, "/")
-	name = bars(name)
+	name = trimBars(name)
 	if rest := strings.TrimSuffix(strings.TrimSuffix(name, "|"), "｜"); rest != name {
-		closes = closes || kind == "" // as Gemma closes its calls
+		closes = closes || kind == "" // Gemma closes its calls with <tool_call|>
 		name, kind = rest, "|"
 	}
 	if i := strings.LastIndexByte(name, ':'); i >= 0 {
 		name = name[i+1:]
 	} else if i := strings.LastIndex(name, "｜"); i >= 0 {
-		name = bars(name[i:])
+		name = trimBars(name[i:])
 	}
 	name = strings.ReplaceAll(strings.ToLower(name), "▁", "_")
-	if r = roles[name]; kind != "" && (r == unknown || kind == "[") {
+	if r = roles[name]; kind != "" && (r == roleNone || kind == "[") {
 		r = roles[kind+name]
 	}
-	if plural := strings.TrimSuffix(name, "s"); r == unknown && plural != name && kind != "[" {
+	if plural := strings.TrimSuffix(name, "s"); r == roleNone && plural != name && kind != "[" {
 		r = roles[plural]
 	}
-	if r == unknown && kind == "|" {
-		r = says
+	if r == roleNone && kind == "|" {
+		r = roleEnd
 	}
-	if r != unknown && closes {
-		r = says
+	if r != roleNone && closes {
+		r = roleEnd
 	}
 	return r, size
 }
 
-// bars is a name without the bars in front of it.
-func bars(name string) string { return strings.TrimPrefix(strings.TrimPrefix(name, "|"), "｜") }
+// trimBars removes the bars in front of a name.
+func trimBars(name string) string { return strings.TrimPrefix(strings.TrimPrefix(name, "|"), "｜") }
 
-// isToken reports whether a mark is a token that no prose has.
+// isToken reports whether a mark is a special token, which prose does not contain.
 func isToken(mark string) bool {
 	return strings.HasPrefix(mark, "<|") || strings.HasPrefix(mark, "<｜") || strings.HasPrefix(mark, "[TOOL_CALLS]")
 }
 
-// Elements name a function or a parameter, in any namespace: <function=f>, <invoke
-// name="f">; <parameter=k>, <param name="k">. Groups: namespace, word, name, and
-// what else the tag says.
+// Tags of a function or a parameter, in any namespace: <function=f>, <invoke
+// name="f">; <parameter=k>, <param name="k">. The groups are namespace, word, name, and
+// further attributes.
 var (
 	functionTag  = regexp.MustCompile(`^<([|｜\w:]{0,20}?)(function|invoke)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?\s*>`)
 	parameterTag = regexp.MustCompile(`^<([|｜\w:]{0,20}?)(parameter|param)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?((?:\s+\w+="\w*")*)\s*>`)
@@ -120,39 +120,39 @@ var (
 	functionHead = regexp.MustCompile(`^<[|｜\w:]{0,20}?(?:function|invoke)(?:=|\s+name\s*=)`) // of a tag that may be cut
 )
 
-// harmony is the head of a call of gpt-oss. The groups are its recipient, at either of two places.
-var harmony = regexp.MustCompile(`^(?:<\|start\|>assistant)?(?:\s*to=([^\s<]+))?\s*<\|channel\|>(?:commentary|analysis)(?:\s+to=([^\s<]+))?\s*` +
+// harmonyHead matches the head of a call of gpt-oss. Either group is the recipient.
+var harmonyHead = regexp.MustCompile(`^(?:<\|start\|>assistant)?(?:\s*to=([^\s<]+))?\s*<\|channel\|>(?:commentary|analysis)(?:\s+to=([^\s<]+))?\s*` +
 	`(?:<\|constrain\|>)?\s*(?:json|code)?\s*<\|message\|>`)
 
-// maxHarmony is how long that head may be, in bytes.
-const maxHarmony = 400
+// maxHarmonyHead limits the length of that head, in bytes.
+const maxHarmonyHead = 400
 
-// spoken are calls without marks: words, of which one is the name, a JSON object, and
+// unmarkedForms are calls without marks: words with the name of the tool, a JSON object, and
 // perhaps an end. They count only if they are the whole text.
-var spoken = []struct {
+var unmarkedForms = []struct {
 	head *regexp.Regexp
 	end  string
-	sure bool // no prose is written like this
+	sure bool // prose never looks like this
 }{
 	{regexp.MustCompile(`^(?:assistant)?(?:commentary|analysis)\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true}, // harmony without its tokens
 	{regexp.MustCompile(`^(?s:analysis.*assistant)commentary\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true},
 	{regexp.MustCompile(`^\[(?:Calling|Called|Call) (?:tool|function):? ([\w.-]{1,128}) (?:with )?(?:arguments|args|parameters|input):? `), "]", false},
 	{regexp.MustCompile(`^>>>\s*([\w.-]{1,128})\s*\n`), "", false},                     // Functionary
 	{regexp.MustCompile(`^Action:\s*([\w.-]{1,128})\s*\nAction Input:\s*`), "", false}, // ReAct
-	{regexp.MustCompile(`^([A-Za-z_][\w.:/-]{0,127})\s*`), "</function>", false},       // Llama, of whose tags a server kept the last
+	{regexp.MustCompile(`^([A-Za-z_][\w.:/-]{0,127})\s*`), "</function>", false},       // Llama, if the server removed the opening tag
 }
 
-// spokenBegins are the beginnings of calls without marks, as far as they are known.
-var spokenBegins = []string{codeMark, printMark, "functools[", "commentary to=", "analysis to=", "assistant", "analysis", "[Call", ">>>", "Action:"}
+// unmarkedBegins are the beginnings of calls without marks that have a fixed beginning.
+var unmarkedBegins = []string{toolCodeBegin, printBegin, "functools[", "commentary to=", "analysis to=", "assistant", "analysis", "[Call", ">>>", "Action:"}
 
-// How Gemma's calls begin, which are a program.
-const codeMark, printMark = "tool_code = ", "print("
+// The beginnings of Gemma's calls in Python.
+const toolCodeBegin, printBegin = "tool_code = ", "print("
 
-// gemmaQuote stands at both ends of Gemma's strings, which have no escapes.
+// gemmaQuote encloses Gemma's strings, which have no escapes.
 const gemmaQuote = `<|"|>`
 
-// named is the name of a function.
-var named = regexp.MustCompile(`^[A-Za-z_][\w.:/-]{0,127}`)
+// functionName matches the name of a function.
+var functionName = regexp.MustCompile(`^[A-Za-z_][\w.:/-]{0,127}`)
 
-// blanks are characters that say nothing.
-const blanks = " \t\r\n"
+// whitespace is the set of characters that separate tokens in all dialects.
+const whitespace = " \t\r\n"

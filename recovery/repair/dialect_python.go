@@ -2,9 +2,9 @@ package repair
 
 import "strings"
 
-// gemma reads name{k:<|"|>v<|"|>,n:1}, or the same with Python's arguments.
-func (c *cursor) gemma() (l leaked, ok bool) {
-	c.begun = true
+// gemmaCall reads name{k:<|"|>v<|"|>,n:1}, or name(k="v").
+func (c *cursor) gemmaCall() (l textCall, ok bool) {
+	c.committed = true
 	if l.name = c.name(); l.name == "" || c.i >= len(c.in) {
 		return l, false
 	}
@@ -12,14 +12,14 @@ func (c *cursor) gemma() (l leaked, ok bool) {
 	var v *value
 	if c.in[c.i] == '(' {
 		r.i++
-		v, ok = r.keywords()
+		v, ok = r.keywordArguments()
 	} else {
 		r.gemma = strings.Contains(c.rest(), gemmaQuote)
 		var err error
 		v, err = r.value()
 		ok = err == nil && v.kind == kindObject
 	}
-	if c.ran(&r); !ok {
+	if c.reachedBy(&r); !ok {
 		return l, false
 	}
 	c.i = r.i
@@ -27,56 +27,56 @@ func (c *cursor) gemma() (l leaked, ok bool) {
 	return l, true
 }
 
-// ran notes how far a parser came.
-func (c *cursor) ran(r *parser) {
-	if r.open {
+// reachedBy records how far a parser looked.
+func (c *cursor) reachedBy(r *parser) {
+	if r.endedInside {
 		c.reached(len(c.in))
 	}
 	c.reached(r.i)
 }
 
-// code reads Gemma's block of Python.
-func (c *cursor) code() ([]leaked, bool) {
-	c.begun = true
-	c.space()
-	calls, ok := c.program()
-	c.space()
-	return calls, ok && (c.take("```") || c.i >= len(c.in))
+// pythonBlock reads Gemma's block of Python code.
+func (c *cursor) pythonBlock() ([]textCall, bool) {
+	c.committed = true
+	c.skipSpace()
+	calls, ok := c.pythonProgram()
+	c.skipSpace()
+	return calls, ok && (c.accept("```") || c.i >= len(c.in))
 }
 
-// program reads f(a=1), print(f(a=1)), or tool_code = f(a=1) and print(tool_code).
-func (c *cursor) program() ([]leaked, bool) {
-	variable := c.take(codeMark)
-	printed := !variable && c.take(printMark)
-	calls, ok := c.python()
+// pythonProgram reads f(a=1), print(f(a=1)), or tool_code = f(a=1) followed by print(tool_code).
+func (c *cursor) pythonProgram() ([]textCall, bool) {
+	variable := c.accept(toolCodeBegin)
+	printed := !variable && c.accept(printBegin)
+	calls, ok := c.pythonCalls()
 	if !ok {
 		return nil, false
 	}
-	c.space()
+	c.skipSpace()
 	switch {
 	case variable:
-		c.take("print(tool_code)")
+		c.accept("print(tool_code)")
 	case printed:
-		ok = c.take(")")
+		ok = c.accept(")")
 	}
 	return calls, ok
 }
 
-// python reads calls as Llama 4 and others write them: [f(a=1), g()], f.call(a="x"),
-// or one on each line.
-func (c *cursor) python() (calls []leaked, ok bool) {
+// pythonCalls reads calls in Python syntax, as Llama 4 and others write them: [f(a=1), g()],
+// f.call(a="x"), or one call on each line.
+func (c *cursor) pythonCalls() (calls []textCall, ok bool) {
 	from := c.i
-	inList := c.take("[")
+	inList := c.accept("[")
 	for len(calls) <= maxCalls {
 		after := c.i
-		c.space()
+		c.skipSpace()
 		name := strings.TrimSuffix(c.name(), ".call")
 		r := parser{in: c.in, i: c.i + 1}
 		var v *value
 		if ok = name != "" && strings.HasPrefix(c.rest(), "("); ok {
-			c.begun = true
-			v, ok = r.keywords()
-			c.ran(&r)
+			c.committed = true
+			v, ok = r.keywordArguments()
+			c.reachedBy(&r)
 		}
 		if !ok && len(calls) > 0 && !inList {
 			c.i = after
@@ -85,13 +85,13 @@ func (c *cursor) python() (calls []leaked, ok bool) {
 			break
 		}
 		c.i = r.i
-		calls = append(calls, leaked{name: bare(name), args: v.render()})
+		calls = append(calls, textCall{name: stripName(name), args: v.render()})
 		if !inList {
 			continue
 		}
-		if c.space(); c.take("]") {
+		if c.skipSpace(); c.accept("]") {
 			return calls, true
-		} else if !c.take(",") {
+		} else if !c.accept(",") {
 			break
 		}
 	}
@@ -99,11 +99,11 @@ func (c *cursor) python() (calls []leaked, ok bool) {
 	return nil, false
 }
 
-// keywords reads keyword arguments, or one object, up to the closing parenthesis.
-func (r *parser) keywords() (*value, bool) {
+// keywordArguments reads keyword arguments, or one object, up to the closing parenthesis.
+func (r *parser) keywordArguments() (*value, bool) {
 	v := &value{kind: kindObject}
 	for first := true; ; first = false {
-		if r.space() != nil || r.i >= len(r.in) {
+		if r.skipSpace() != nil || r.i >= len(r.in) {
 			return nil, false
 		}
 		if r.in[r.i] == ')' {
@@ -114,17 +114,17 @@ func (r *parser) keywords() (*value, bool) {
 		r.i += len(word)
 		if object := first && r.in[r.i:] != "" && r.in[r.i] == '{'; object && word == "" {
 			val, err := r.value()
-			if v = val; err != nil || r.space() != nil || !strings.HasPrefix(r.in[r.i:], ")") {
+			if v = val; err != nil || r.skipSpace() != nil || !strings.HasPrefix(r.in[r.i:], ")") {
 				return nil, false
 			}
 			continue
 		}
-		if word == "" || v.has(word) || r.space() != nil || !strings.HasPrefix(r.in[r.i:], "=") {
+		if word == "" || v.has(word) || r.skipSpace() != nil || !strings.HasPrefix(r.in[r.i:], "=") {
 			return nil, false
 		}
 		r.i++
 		val, err := r.value()
-		if err != nil || r.space() != nil || r.i >= len(r.in) || len(v.members) > 256 {
+		if err != nil || r.skipSpace() != nil || r.i >= len(r.in) || len(v.members) > 256 {
 			return nil, false
 		}
 		v.members = append(v.members, member{name: word, val: val})

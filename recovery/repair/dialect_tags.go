@@ -2,15 +2,15 @@ package repair
 
 import "strings"
 
-// param is the text of one parameter in a dialect that writes them in tags.
+// param is one parameter that is written as a tag.
 type param struct {
 	name, text string
-	json       bool // the dialect says that it is no string
+	json       bool // the tag says that the value is JSON and not a string
 }
 
-// function reads a function in tags: <function=name> or <invoke name="name">,
-// with JSON or with one tag for each parameter inside.
-func (c *cursor) function() (l leaked, ok bool) {
+// taggedFunction reads <function=name> or <invoke name="name"> with JSON, or one tag for each
+// parameter, inside.
+func (c *cursor) taggedFunction() (l textCall, ok bool) {
 	m := functionTag.FindStringSubmatch(c.rest())
 	if m == nil {
 		if !strings.Contains(c.rest(), ">") {
@@ -20,43 +20,41 @@ func (c *cursor) function() (l leaked, ok bool) {
 	}
 	c.i += len(m[0])
 	l.name = strings.TrimSpace(m[3])
-	c.space()
+	c.skipSpace()
 	r := c.rest()
-	c.begun = c.begun || r == "" || r[0] == '{' || r[0] == '<' // else it is a word about the format
+	c.committed = c.committed || r == "" || r[0] == '{' || r[0] == '<' // else the text is about the format
 	if strings.HasPrefix(r, "{") {
-		l.args, ok = c.json()
+		l.args, ok = c.jsonObject()
 	} else {
 		l.tagged = true
 		l.params, ok = c.parameters()
 	}
-	if c.space(); !ok {
+	if c.skipSpace(); !ok {
 		return l, false
 	}
 	end := functionEnd.FindString(c.rest())
 	c.i += len(end)
-	return l, end != "" || c.ended()
+	return l, end != "" || c.atCallEnd()
 }
 
-// ended reports whether the text ends here, or a mark follows that says nothing more
-// of the call.
-func (c *cursor) ended() bool {
+// atCallEnd reports whether the text ends here, or a mark with roleEnd follows.
+func (c *cursor) atCallEnd() bool {
 	if c.i >= len(c.in) {
 		return true
 	}
-	r, _ := mark(c.rest())
-	return r == says
+	r, _ := parseMark(c.rest())
+	return r == roleEnd
 }
 
-// parameters reads <parameter=k>v</parameter>, <param name="k">v</param> and GLM's
-// pairs as long as there are some. A value ends at its first closing tag. If what
-// follows there is neither another parameter nor another closing tag, the value has
-// such a tag itself: not read.
+// parameters reads consecutive <parameter=k>v</parameter>, <param name="k">v</param> and GLM
+// pairs. A value ends at its first closing tag. If neither another parameter nor another
+// closing tag follows, the value itself contains such a tag, and parsing fails.
 func (c *cursor) parameters() (params []param, ok bool) {
 	for len(params) <= 256 {
 		from := c.i
-		c.space()
+		c.skipSpace()
 		if strings.HasPrefix(c.rest(), "<arg_key>") {
-			more, ok := c.pairs()
+			more, ok := c.argPairs()
 			return append(params, more...), ok
 		}
 		m := parameterTag.FindStringSubmatch(c.rest()[:min(len(c.rest()), 512)])
@@ -66,10 +64,10 @@ func (c *cursor) parameters() (params []param, ok bool) {
 		}
 		c.i += len(m[0])
 		p := param{name: strings.TrimSpace(m[3]), json: strings.Contains(m[4], `string="false"`)}
-		if p.text, ok = c.until("</" + m[1] + m[2] + ">"); !ok || !c.between() {
+		if p.text, ok = c.readUntil("</" + m[1] + m[2] + ">"); !ok || !c.afterValue() {
 			return nil, false
 		}
-		if m[0][1+len(m[1])+len(m[2])] == '=' { // Qwen: the value stands on lines of its own
+		if m[0][1+len(m[1])+len(m[2])] == '=' { // Qwen writes the value on lines of its own
 			p.text = strings.TrimSuffix(strings.TrimPrefix(p.text, "\n"), "\n")
 		}
 		if data, ok := strings.CutPrefix(p.text, "<![CDATA["); ok && strings.HasSuffix(data, "]]>") {
@@ -80,28 +78,28 @@ func (c *cursor) parameters() (params []param, ok bool) {
 	return nil, false
 }
 
-// between reports whether a closing tag can have ended a value here.
-func (c *cursor) between() bool {
+// afterValue reports whether what follows is possible behind the closing tag of a value.
+func (c *cursor) afterValue() bool {
 	next := cursor{in: c.in, i: c.i}
-	next.space()
+	next.skipSpace()
 	r := next.rest()
-	return next.ended() || strings.HasPrefix(r, "<arg_key>") || functionEnd.MatchString(r) || parameterTag.MatchString(r[:min(len(r), 512)])
+	return next.atCallEnd() || strings.HasPrefix(r, "<arg_key>") || functionEnd.MatchString(r) || parameterTag.MatchString(r[:min(len(r), 512)])
 }
 
-// pairs reads GLM's pairs of tags.
-func (c *cursor) pairs() (params []param, ok bool) {
+// argPairs reads GLM's pairs: <arg_key>k</arg_key><arg_value>v</arg_value>.
+func (c *cursor) argPairs() (params []param, ok bool) {
 	for len(params) <= 256 {
-		c.space()
-		if !c.take("<arg_key>") {
+		c.skipSpace()
+		if !c.accept("<arg_key>") {
 			return params, true
 		}
-		name, ok := c.until("</arg_key>")
-		c.space()
-		if !ok || !c.take("<arg_value>") {
+		name, ok := c.readUntil("</arg_key>")
+		c.skipSpace()
+		if !ok || !c.accept("<arg_value>") {
 			return nil, false
 		}
-		text, ok := c.until("</arg_value>")
-		if !ok || !c.between() {
+		text, ok := c.readUntil("</arg_value>")
+		if !ok || !c.afterValue() {
 			return nil, false
 		}
 		params = append(params, param{name: strings.TrimSpace(name), text: text})
@@ -109,11 +107,11 @@ func (c *cursor) pairs() (params []param, ok bool) {
 	return nil, false
 }
 
-// typed makes an object of parameters in tags. Their text is a string where the
-// schema allows one, or does not say; else it is JSON. nil if a name occurs
-// twice, or a text has character references, which may be meant or not.
-func typed(params []param, doc any, work *int) *value {
-	c := &coercer{root: doc, work: work}
+// objectFromParams makes an object of parameters. A value is a string if the schema allows
+// one or says nothing, else JSON. It returns nil if a name occurs twice, or if a
+// string contains character references (&lt;), which are ambiguous.
+func objectFromParams(params []param, doc any, work *int) *value {
+	c := &coercer{root: doc, workLeft: work}
 	properties := propertiesOf(doc)
 	v := &value{kind: kindObject}
 	for _, p := range params {
@@ -122,7 +120,7 @@ func typed(params []param, doc any, work *int) *value {
 		}
 		val := stringValue(p.text)
 		schema, known := properties[p.name]
-		text := known && (c.wants(schema, "string") || c.untyped(schema))
+		text := known && (c.allowsExplicitly(schema, "string") || c.allowsUntyped(schema))
 		if p.json || known && !text {
 			parsed, rules, err := readTolerant(strings.TrimSpace(p.text), false)
 			switch {
@@ -142,10 +140,10 @@ func typed(params []param, doc any, work *int) *value {
 	return v
 }
 
-// untyped reports whether a schema allows a string without saying so.
-func (c *coercer) untyped(s any) bool {
-	for _, f := range c.forms(s, 0) {
-		if kinds(f) == nil {
+// allowsUntyped reports whether a schema has an alternative without a type.
+func (c *coercer) allowsUntyped(s any) bool {
+	for _, f := range c.alternatives(s, 0) {
+		if allowedTypes(f) == nil {
 			return true
 		}
 	}

@@ -8,11 +8,11 @@ import (
 )
 
 // inText is a call as it stands in a text. Without a tool it is that of get_weather for Paris.
-type inText struct{ text, before, tool, args string }
+type textCallCase struct{ text, before, tool, args string }
 
 // callsInText has one call in each dialect.
-func callsInText() map[string]inText {
-	return map[string]inText{
+func callsInText() map[string]textCallCase {
+	return map[string]textCallCase{
 		"hermes":              {"I look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>", "I look.", "", ""},
 		"hermes not closed":   {"<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}", "", "", ""},
 		"hermes brace":        {`<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}</tool_call>`, "", "", ""},
@@ -74,7 +74,7 @@ func callsInText() map[string]inText {
 	}
 }
 
-func (c inText) want() (tool, args string) {
+func (c textCallCase) want() (tool, args string) {
 	if tool = c.tool; tool == "" {
 		tool = "get_weather"
 	}
@@ -85,7 +85,7 @@ func (c inText) want() (tool, args string) {
 }
 
 func TestCallsInTheText(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	for name, c := range callsInText() {
 		v := m.Mend(req, recovery.Draft{Text: c.text, Finish: recovery.FinishStop})
 		c.tool, c.args = c.want()
@@ -100,14 +100,14 @@ func TestCallsInTheText(t *testing.T) {
 		if v := m.Mend(req, recovery.Draft{Text: c.text, Finish: recovery.FinishStop, Shown: len(c.text)}); v.Judgement != recovery.JudgePass {
 			t.Errorf("%s, which was shown: %+v", name, v)
 		}
-		if v := m.Mend(withKit(t, `,"tool_choice":"none"`), recovery.Draft{Text: c.text, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
+		if v := m.Mend(withTools(t, `,"tool_choice":"none"`), recovery.Draft{Text: c.text, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
 			t.Errorf("%s, without a tool choice: %+v", name, v)
 		}
 	}
 }
 
 func TestSeveralCallsInTheText(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	one := `<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>`
 	for _, text := range []string{
 		one + "\n" + one,
@@ -141,7 +141,7 @@ func noCalls() []string {
 }
 
 func TestTextsThatAreNoCalls(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	for _, text := range noCalls() {
 		if v := m.Mend(req, recovery.Draft{Text: text, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
 			t.Errorf("%s: %+v %+v", text, v, v.Flaw)
@@ -150,7 +150,7 @@ func TestTextsThatAreNoCalls(t *testing.T) {
 }
 
 func TestBrokenCallsInTheText(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	for text, kind := range map[string]recovery.FlawKind{
 		`<tool_call>{"name": "get_whether_x", "arguments": {}}</tool_call>`:                                                            recovery.FlawName,
 		`<tool_call>{"name": "get_weather", "arguments": {"days": 1}}</tool_call>`:                                                     recovery.FlawField,
@@ -207,26 +207,26 @@ func TestMarksAreShown(t *testing.T) {
 // TestOpening: calls are looked for where one of them stands, and a stream waits where
 // one is cut.
 func TestOpening(t *testing.T) {
-	s := seeker{offers: func(string) bool { return false }}
+	s := callFinder{offers: func(string) bool { return false }}
 	for _, o := range openers {
 		for _, before := range []string{"", "a < b <td> ", "I look.\n", "```go\n[TOOL_CALL] <t <|"} {
-			if got := s.place(before+o+"x", 0); got != len(before) {
+			if got := s.nextCandidate(before+o+"x", 0); got != len(before) {
 				t.Errorf("%q behind %q: at %d", o, before, got)
 			}
 			if len(o) > maxMark {
 				t.Errorf("%q is too long", o)
 			}
 			cut := o[:len(o)-1]
-			if got := half(before + cut); got != len(before) && begin(o) {
+			if got := partialMark(before + cut); got != len(before) && beginsWithMark(o) {
 				t.Errorf("%q behind %q is cut: at %d", cut, before, got)
 			}
 		}
-		if f := s.leaks("Let me see. " + o[:len(o)-1] + "\n"); isToken(o) && len(o) > 12 && o[0] == '<' && !strings.Contains(o, "invoke") && f.at != 12 {
+		if f := s.find("Let me see. " + o[:len(o)-1] + "\n"); isToken(o) && len(o) > 12 && o[0] == '<' && !strings.Contains(o, "invoke") && f.at != 12 {
 			t.Errorf("an answer that ends in the beginning of %q: %+v", o, f)
 		}
 	}
 	for _, text := range []string{"<", "<td>", "a <b c=d>", "[1]", "[TOOL]", "<open>", "<channel>", "[ARGS]", "<tool_call", "<tool_call >", "functools", "<functional>", "<invoke>"} {
-		if got := s.place("x "+text, 0); got >= 0 {
+		if got := s.nextCandidate("x "+text, 0); got >= 0 {
 			t.Errorf("%q: a call at %d", text, got)
 		}
 	}

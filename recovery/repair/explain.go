@@ -13,8 +13,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// explain turns a validator's error into what a model can act on: where, what
-// was expected, what came. At most four complaints, sorted, bounded.
+// explain turns a validator's error into text that a model can act on: where, what
+// was expected, what came. It lists at most four complaints, sorted and shortened.
 func explain(e *jsonschema.ValidationError) string {
 	lines := complaints(400, e)
 	if len(lines) == 0 {
@@ -26,10 +26,10 @@ func explain(e *jsonschema.ValidationError) string {
 	return trajectory.Shorten(strings.Join(lines, "; "), maxProblem)
 }
 
-// lacks is how a complaint about a required member begins that is not there.
-const lacks = " lacks the required "
+// lacksRequired introduces the names in a complaint about missing required members.
+const lacksRequired = " lacks the required "
 
-// complaints are those of some errors, sorted; at most so many are looked at.
+// complaints returns the sorted complaints of some errors. It visits at most budget errors.
 func complaints(budget int, of ...*jsonschema.ValidationError) (lines []string) {
 	for _, e := range of {
 		collect(e, &lines, &budget)
@@ -42,17 +42,17 @@ func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
 	if *budget--; *budget < 0 {
 		return
 	}
-	at := where(e.InstanceLocation)
+	at := location(e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
-		*lines = append(*lines, at+" matches none of the allowed forms"+forms(e))
+		*lines = append(*lines, at+" matches none of the allowed forms"+explainAlternatives(e))
 		return
 	case *kind.Required:
-		*lines = append(*lines, at+lacks+names(k.Missing))
+		*lines = append(*lines, at+lacksRequired+quoteList(k.Missing))
 	case *kind.Type:
 		*lines = append(*lines, at+" must be "+strings.Join(k.Want, " or ")+", not "+k.Got)
 	case *kind.Enum:
-		*lines = append(*lines, at+" must be one of "+choices(k.Want)+", not "+short(k.Got))
+		*lines = append(*lines, at+" must be one of "+quoteChoices(k.Want)+", not "+shortValue(k.Got))
 	default:
 		if len(e.Causes) == 0 {
 			*lines = append(*lines, at+" does not match: "+trajectory.Shorten(e.DetailedOutput().Error.String(), 200))
@@ -63,8 +63,8 @@ func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
 	}
 }
 
-// forms says what the alternatives complain about, shortly.
-func forms(e *jsonschema.ValidationError) string {
+// explainAlternatives returns the first complaints of the alternatives, in parentheses.
+func explainAlternatives(e *jsonschema.ValidationError) string {
 	lines := complaints(40, e.Causes...)
 	if len(lines) == 0 {
 		return ""
@@ -72,8 +72,8 @@ func forms(e *jsonschema.ValidationError) string {
 	return " (" + trajectory.Shorten(strings.Join(lines[:min(3, len(lines))], "; "), 400) + ")"
 }
 
-// where names a place in the arguments as people write it: filters[0].name
-func where(path []string) string {
+// location writes a path in the arguments as filters[0].name, quoted.
+func location(path []string) string {
 	if len(path) == 0 {
 		return "the object"
 	}
@@ -91,7 +91,7 @@ func where(path []string) string {
 	return strconv.Quote(b.String())
 }
 
-func names(list []string) string {
+func quoteList(list []string) string {
 	quoted := make([]string, 0, 8)
 	for _, n := range list[:min(8, len(list))] {
 		quoted = append(quoted, strconv.Quote(trajectory.Shorten(n, 60)))
@@ -102,10 +102,10 @@ func names(list []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-func choices(values []any) string {
+func quoteChoices(values []any) string {
 	var parts []string
 	for _, v := range values[:min(12, len(values))] {
-		parts = append(parts, short(v))
+		parts = append(parts, shortValue(v))
 	}
 	if len(values) > 12 {
 		parts = append(parts, "…")
@@ -113,8 +113,8 @@ func choices(values []any) string {
 	return strings.Join(parts, ", ")
 }
 
-// short renders a value in a few characters.
-func short(v any) string {
+// shortValue renders a value in at most about 60 characters.
+func shortValue(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
 		return "an object"

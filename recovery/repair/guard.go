@@ -9,8 +9,8 @@ import (
 )
 
 // guarded reports whether a tool changes something, so that nothing about its
-// calls may be guessed. A mistake to the one side asks the model once more, to
-// the other it may do harm.
+// calls may be guessed. A false positive costs one more request; a false negative
+// may do harm.
 func (m *Mender) guarded(t *transcript.Tool) bool {
 	return matches(m.cfg.Destructive, t.Name) || !matches(m.cfg.Safe, t.Name) && trajectory.Changes(*t)
 }

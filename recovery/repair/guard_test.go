@@ -53,7 +53,7 @@ func TestNearNames(t *testing.T) {
 		{"increase_volume", "decrease_volume", false}, {"get_status", "set_status", false}, {"lock_door", "unlock_door", false}, {"tool_v1", "tool_v2", false},
 		{"import_data", "export_data", false}, {"ls", "lx", false}, {"read_fiel", "read_file", true}, {"raed_fiel", "read_file", false},
 	} {
-		if got := closeTo(c.a, c.b); got != c.want {
+		if got := isTypo(c.a, c.b); got != c.want {
 			t.Errorf("%s, %s: %v", c.a, c.b, got)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // TestJoinedCalls: whole calls of one tool in one string are calls in order, also
 // of tools that change something, because nothing but valid JSON is read.
 func TestJoinedCalls(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	for _, args := range []string{`{"command":"ls"}{"command":"pwd"}`, "{\"command\":\"ls\"}\n {\"command\":\"pwd\"}\n"} {
 		v := m.Mend(req, call("bash", args))
 		if v.Judgement != recovery.JudgeReplace || len(v.Calls) != 2 || v.Calls[0].Arguments != `{"command":"ls"}` || v.Calls[1].Arguments != `{"command":"pwd"}` ||
@@ -28,7 +28,7 @@ func TestJoinedCalls(t *testing.T) {
 			t.Errorf("%q: %+v", args, v)
 		}
 	}
-	if v := m.Mend(withKit(t, `,"parallel_tool_calls":false`), call("bash", `{"command":"ls"}{"command":"pwd"}`)); v.Judgement != recovery.JudgeAsk {
+	if v := m.Mend(withTools(t, `,"parallel_tool_calls":false`), call("bash", `{"command":"ls"}{"command":"pwd"}`)); v.Judgement != recovery.JudgeAsk {
 		t.Errorf("where one call is allowed: %+v", v)
 	}
 }
@@ -36,7 +36,7 @@ func TestJoinedCalls(t *testing.T) {
 // TestWindowsPaths: a path whose backslashes are not escaped has one meaning, also
 // for tools that change something. What only begins like a path has not.
 func TestWindowsPaths(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	for in, want := range map[string]string{
 		`C:\new\Users`: `C:\\new\\Users`, `C:\temp\data`: `C:\\temp\\data`, `c:\users\me\x.txt`: `c:\\users\\me\\x.txt`, `C:\\new\Users`: `C:\\new\\Users`,
 		`C:\Program Files\nodejs`: `C:\\Program Files\\nodejs`, `\\server\share\new`: `\\\\server\\share\\new`, `\\\\server\share`: `\\\\server\\share`,

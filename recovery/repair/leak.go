@@ -8,55 +8,55 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// seeker finds calls in a text, whole or as far as it came.
-type seeker struct {
-	offers func(name string) bool // a tool of the request
-	marked bool                   // only marks begin calls, but where the whole text is one
+// callFinder finds calls in a text that is complete or still arriving.
+type callFinder struct {
+	offers    func(name string) bool // whether the request offers the tool
+	marksOnly bool                   // look only for marks, not for JSON inside the text
 }
 
-// finding is what looks like calls at one place of a text.
+// finding is the result of parsing calls at one offset of a text.
 type finding struct {
-	at     int      // where the first mark stands
-	before string   // the text in front of the calls
-	calls  []leaked // those that the text ends with
-	marked bool     // a mark says that they are calls; without calls: one that is broken or cut
-	open   bool     // more text may make calls of it
+	at          int        // offset of the first mark
+	before      string     // the text in front of the calls
+	calls       []textCall // the calls that the text ends with
+	marked      bool       // a mark proves that they are calls; without calls: the call is broken or cut
+	mayContinue bool       // more text may turn it into calls
 }
 
-// maxPlaces bounds how many places of one text are tried: each costs a look at all of it.
-const maxPlaces = 32
+// maxCandidates limits the offsets that are tried in one text: each may scan all of it.
+const maxCandidates = 32
 
-// leaks finds the calls that a text ends with.
-func (s seeker) leaks(text string) finding {
+// find returns the calls that a complete text ends with.
+func (s callFinder) find(text string) finding {
 	if len(text) > maxArguments {
 		return finding{}
 	}
-	if n := len(strings.TrimRight(text, blanks)); n == 0 || strings.IndexByte("}]>`", text[n-1]) < 0 {
-		s.marked = true // JSON would end the text
+	if n := len(strings.TrimRight(text, whitespace)); n == 0 || strings.IndexByte("}]>`", text[n-1]) < 0 {
+		s.marksOnly = true // a JSON call behind other text ends with one of these
 	}
 	from := 0
-	for range maxPlaces {
-		at := s.place(text, from)
+	for range maxCandidates {
+		at := s.nextCandidate(text, from)
 		if at < 0 {
 			break
 		}
-		if f := s.read(text, at); f.marked || len(f.calls) > 0 {
+		if f := s.readAt(text, at); f.marked || len(f.calls) > 0 {
 			return f
 		}
 		from = at + 1
 	}
-	trimmed := strings.TrimRight(text, blanks)
-	if at := strings.LastIndexByte(trimmed, '<'); at >= 0 && cut(trimmed[at:]) && !fenced(text[:at]) {
+	trimmed := strings.TrimRight(text, whitespace)
+	if at := strings.LastIndexByte(trimmed, '<'); at >= 0 && isCutToken(trimmed[at:]) && !inCodeOrThoughts(text[:at]) {
 		return finding{at: at, before: text[:at], marked: true}
 	}
 	return finding{}
 }
 
-// place is where, from a place on, a call may begin: the text, a line with JSON
-// that names a tool, or a mark. -1 if there is none.
-func (s seeker) place(text string, from int) int {
+// nextCandidate returns the first offset, not before from, at which a call may begin: the beginning
+// of the text, a line with JSON that names a tool, or a mark. It returns -1 if there is none.
+func (s callFinder) nextCandidate(text string, from int) int {
 	if from == 0 {
-		if start := len(text) - len(strings.TrimLeft(text, blanks)); s.starts(text[start:]) {
+		if start := len(text) - len(strings.TrimLeft(text, whitespace)); s.startsUnmarked(text[start:]) {
 			return start
 		}
 	}
@@ -66,20 +66,20 @@ func (s seeker) place(text string, from int) int {
 		if n < 0 {
 			break
 		}
-		if i += n; begin(text[i:]) {
+		if i += n; beginsWithMark(text[i:]) {
 			at = i
 		}
 	}
-	for i := from; i < at && !s.marked; i++ {
+	for i := from; i < at && !s.marksOnly; i++ {
 		n := strings.IndexAny(text[i:at], "{[")
 		if n < 0 {
 			break
 		}
-		if i += n; ownLine(text[:i]) && s.names(text[i:]) {
+		if i += n; startsLine(text[:i]) && s.namesTool(text[i:]) {
 			at = i
 		}
 	}
-	for _, w := range literals[:2] {
+	for _, w := range literalMarks[:2] {
 		if i := strings.Index(text[from:at], w); i >= 0 {
 			at = from + i
 		}
@@ -90,17 +90,17 @@ func (s seeker) place(text string, from int) int {
 	return at
 }
 
-// begin reports whether a text begins with a mark that only calls have.
-func begin(text string) bool {
-	if r, size := mark(text); size > 0 || len(text) < 2 || text[1] < 'A' {
-		return r == begins || r == divides
+// beginsWithMark reports whether a text begins with a mark that only calls have.
+func beginsWithMark(text string) bool {
+	if r, size := parseMark(text); size > 0 || len(text) < 2 || text[1] < 'A' {
+		return r == roleBegin || r == roleSeparator
 	}
 	head := text[:min(len(text), maxMark)]
 	return (strings.Contains(head, "function") || strings.Contains(head, "invoke")) && functionHead.MatchString(head)
 }
 
-// ownLine reports whether nothing stands before a place in its line.
-func ownLine(before string) bool {
+// startsLine reports whether only blanks precede an offset in its line.
+func startsLine(before string) bool {
 	for i := len(before) - 1; i >= 0 && before[i] != '\n'; i-- {
 		if c := before[i]; c != ' ' && c != '\t' && c != '\r' {
 			return false
@@ -109,56 +109,56 @@ func ownLine(before string) bool {
 	return true
 }
 
-// read reads what may be calls at a place.
-func (s seeker) read(text string, at int) finding {
-	if rest := text[at:]; rest[0] == '<' && begin(rest) || slices.ContainsFunc(literals, func(w string) bool { return strings.HasPrefix(rest, w) }) {
-		return marked(text, at)
+// readAt parses the calls at an offset.
+func (s callFinder) readAt(text string, at int) finding {
+	if rest := text[at:]; rest[0] == '<' && beginsWithMark(rest) || slices.ContainsFunc(literalMarks, func(w string) bool { return strings.HasPrefix(rest, w) }) {
+		return readMarked(text, at)
 	}
-	return s.bare(text, at)
+	return s.readUnmarked(text, at)
 }
 
-// marked reads calls from a mark on.
-func marked(text string, at int) finding {
+// readMarked parses calls that begin with a mark.
+func readMarked(text string, at int) finding {
 	f := finding{at: at}
-	if r, _ := mark(text[at:]); r == divides { // the name stands in front of it
-		at = strings.LastIndexAny(strings.TrimRight(text[:at], blanks), blanks) + 1
+	if r, _ := parseMark(text[at:]); r == roleSeparator { // the name precedes it
+		at = strings.LastIndexAny(strings.TrimRight(text[:at], whitespace), whitespace) + 1
 	}
-	if f.before = text[:at]; fenced(f.before) {
+	if f.before = text[:at]; inCodeOrThoughts(f.before) {
 		return finding{at: f.at}
 	}
 	c := cursor{in: text, i: at}
-	for !c.end() {
+	for !c.atEnd() {
 		some, ok := c.call()
 		if ok && len(f.calls)+len(some) <= maxCalls {
 			f.calls = append(f.calls, some...)
 			continue
 		}
-		if len(f.calls) > 0 && c.misspelt(f.before) {
+		if len(f.calls) > 0 && c.skipUnknownWrapper(f.before) {
 			f.before = f.before[:strings.LastIndexByte(f.before, '<')]
 			break
 		}
-		// A quotation in a sentence is none; what begins a call and is cut, or begins the text, is a broken one.
-		f.calls, f.open = nil, c.open()
-		f.marked = c.begun && (outside(f.before) == "" || isToken(text[at:]) || !strings.Contains(text[at:], "</"))
+		// A mark quoted in a sentence is no call. A cut one, a special token, or one that begins the text, is a broken call.
+		f.calls, f.mayContinue = nil, c.mayContinue()
+		f.marked = c.committed && (trimThoughts(f.before) == "" || isToken(text[at:]) || !strings.Contains(text[at:], "</"))
 		return f
 	}
-	f.marked, f.open = len(f.calls) > 0, true
+	f.marked, f.mayContinue = len(f.calls) > 0, true
 	return f
 }
 
-// misspelt passes the closing tag of a wrapper that no dialect has, if the text
-// before the calls ended with its opening tag.
-func (c *cursor) misspelt(before string) bool {
+// skipUnknownWrapper skips the closing tag of a wrapper that no dialect has, if the text
+// before the calls ends with its opening tag, and reports whether nothing else follows.
+func (c *cursor) skipUnknownWrapper(before string) bool {
 	before = strings.TrimSpace(before)
 	tag := before[strings.LastIndexByte(before, '<')+1:]
-	if len(tag) < 2 || len(tag) > 40 || !strings.HasSuffix(tag, ">") || strings.ContainsAny(tag, " /\n") || !c.take("</"+tag) {
+	if len(tag) < 2 || len(tag) > 40 || !strings.HasSuffix(tag, ">") || strings.ContainsAny(tag, " /\n") || !c.accept("</"+tag) {
 		return false
 	}
-	return c.end()
+	return c.atEnd()
 }
 
-// outside is a text without the thoughts that some models put in front.
-func outside(text string) string {
+// trimThoughts removes the reasoning that some models put in front of a text.
+func trimThoughts(text string) string {
 	text = string(recovery.WithoutThoughts([]byte(text)))
 	if strings.HasPrefix(text, "<|channel|>analysis") && strings.HasSuffix(text, "<|end|>") {
 		return ""
@@ -166,22 +166,22 @@ func outside(text string) string {
 	return text
 }
 
-// fenced reports whether a place is inside of a code block, inline code or thoughts.
-func fenced(before string) bool {
+// inCodeOrThoughts reports whether the end of a text is inside a code block, inline code or reasoning.
+func inCodeOrThoughts(before string) bool {
 	return strings.Count(before, "```")%2 == 1 || strings.HasSuffix(before, "`") ||
 		strings.LastIndex(before, "<think>") > strings.LastIndex(before, "</think>")
 }
 
-// fenceHead begins a block of code, or a word of it.
-var fenceHead = regexp.MustCompile("^(```|~~~|`)(?i:json|jsonc|json5|javascript|js|python|py|tool_call|tool_code|xml)?[ \t]*\r?\n?")
+// fenceStart matches the beginning of a code block or of inline code.
+var fenceStart = regexp.MustCompile("^(```|~~~|`)(?i:json|jsonc|json5|javascript|js|python|py|tool_call|tool_code|xml)?[ \t]*\r?\n?")
 
-// starts reports whether a whole text may be a call that no mark begins, as far as it came.
-func (s seeker) starts(text string) bool {
-	if m := fenceHead.FindString(text[:min(len(text), maxMark)]); m != "" {
-		value := strings.TrimLeft(text[len(m):], blanks)
-		return value == "" || (value[0] == '{' || value[0] == '[') && s.names(value) || len(text) < 16 && !strings.ContainsAny(text, "\n ")
+// startsUnmarked reports whether a text, complete or not, may be a call without a mark.
+func (s callFinder) startsUnmarked(text string) bool {
+	if m := fenceStart.FindString(text[:min(len(text), maxMark)]); m != "" {
+		value := strings.TrimLeft(text[len(m):], whitespace)
+		return value == "" || (value[0] == '{' || value[0] == '[') && s.namesTool(value) || len(text) < 16 && !strings.ContainsAny(text, "\n ")
 	}
-	for _, begin := range spokenBegins {
+	for _, begin := range unmarkedBegins {
 		if strings.HasPrefix(text, begin) || strings.HasPrefix(begin, text) && text != "" {
 			return true
 		}
@@ -189,96 +189,97 @@ func (s seeker) starts(text string) bool {
 	return strings.HasSuffix(text, "</function>")
 }
 
-// bare reads a text that is, from a place on, nothing but calls without a mark: as
-// JSON, {"name": …, "parameters": …}, as Llama writes it, as Python, or in a form
-// of words. In a fence, or behind other text, it may be an example: it counts as loose.
-func (s seeker) bare(text string, at int) (f finding) {
+// readUnmarked parses calls without a mark that the text ends with: JSON {"name": …,
+// "parameters": …}, as Llama writes it, Python, or one of unmarkedForms. In a fence or
+// behind other text they may be an example, so they are uncertain.
+func (s callFinder) readUnmarked(text string, at int) (f finding) {
 	f = finding{at: at, before: text[:at]}
 	c := cursor{in: text, i: at}
 	whole := strings.TrimSpace(f.before) == ""
-	block := fenceHead.FindStringSubmatch(c.rest())
-	if !whole && fenced(f.before) {
+	block := fenceStart.FindStringSubmatch(c.rest())
+	if !whole && inCodeOrThoughts(f.before) {
 		return f
 	}
 	if block != nil {
 		c.i += len(block[0])
-		c.space()
+		c.skipSpace()
 	}
-	var calls []leaked
+	var calls []textCall
 	var ok, sure bool
 	switch r := c.rest(); {
-	case strings.HasPrefix(r, codeMark), strings.HasPrefix(r, printMark):
-		calls, ok = c.program()
+	case strings.HasPrefix(r, toolCodeBegin), strings.HasPrefix(r, printBegin):
+		calls, ok = c.pythonProgram()
 	case strings.HasPrefix(r, "{"), strings.HasPrefix(r, "[") && !strings.HasPrefix(r, "[Call"):
-		if calls, ok = c.python(); !ok {
-			calls, ok = c.objects()
+		if calls, ok = c.pythonCalls(); !ok {
+			calls, ok = c.jsonCalls()
 		}
 	default:
-		calls, ok, sure = c.form()
+		calls, ok, sure = c.unmarkedForm()
 	}
 	if ok && block != nil {
-		c.space()
-		c.take(block[1])
+		c.skipSpace()
+		c.accept(block[1])
 	}
-	end := ok && c.end()
-	f.open = end || c.open()
-	if !end || slices.ContainsFunc(calls, func(l leaked) bool { return l.args == "" && !l.tagged }) {
+	end := ok && c.atEnd()
+	f.mayContinue = end || c.mayContinue()
+	if !end || slices.ContainsFunc(calls, func(l textCall) bool { return l.args == "" && !l.tagged }) {
 		return f
 	}
 	for i := range calls {
-		calls[i].loose = calls[i].loose || block != nil || !whole
+		calls[i].uncertain = calls[i].uncertain || block != nil || !whole
 	}
 	f.calls, f.marked = calls, sure
 	return f
 }
 
-// form reads a call in words.
-func (c *cursor) form() (calls []leaked, ok, sure bool) {
-	c.reached(min(len(c.in), c.i+maxNamed)) // the head may not be complete
-	for _, f := range spoken {
+// unmarkedForm parses one of unmarkedForms.
+func (c *cursor) unmarkedForm() (calls []textCall, ok, sure bool) {
+	c.reached(min(len(c.in), c.i+maxNameOffset)) // the head may be incomplete
+	for _, f := range unmarkedForms {
 		m := f.head.FindStringSubmatch(c.rest())
 		if m == nil {
 			continue
 		}
 		r := cursor{in: c.in, i: c.i + len(m[0])}
-		args, ok := r.json()
-		c.reached(r.far)
-		if r.space(); !ok || !r.take(f.end) {
+		args, ok := r.jsonObject()
+		c.reached(r.furthest)
+		if r.skipSpace(); !ok || !r.accept(f.end) {
 			continue
 		}
 		c.i = r.i
-		return []leaked{{name: m[1], args: args, loose: f.end == "]"}}, true, f.sure
+		return []textCall{{name: m[1], args: args, uncertain: f.end == "]"}}, true, f.sure
 	}
 	return nil, false, false
 }
 
-// maxNamed is within how many bytes JSON that is a call names the tool.
-const maxNamed = 200
+// maxNameOffset is the number of bytes within which a JSON call must name its tool.
+const maxNameOffset = 200
 
-// How JSON begins that is a call, and how it names the tool; the same of Python.
+// The beginning of a JSON call, the member that names its tool, and the beginning of a Python call.
 var (
-	firstKey   = regexp.MustCompile(`^[\[\s]*(?:\{\s*(?:"(?:\w{0,12}|(?:` + strings.Join(append(nameKeys, inWrapper...), "|") + `|type|index|\w*id)"\s*(?::[\s\S]*)?))?)?$`)
+	jsonCallBegin = regexp.MustCompile(`^[\[\s]*(?:\{\s*(?:"(?:\w{0,12}|(?:` + strings.Join(append(nameKeys, argumentKeys...), "|") +
+		`|type|index|\w*id)"\s*(?::[\s\S]*)?))?)?$`)
 	nameMember = regexp.MustCompile(`"(?:` + strings.Join(nameKeys, "|") + `)"\s*:\s*"([^"]{0,128})("?)`)
 	pythonCall = regexp.MustCompile(`^\[\s*([A-Za-z_][\w.:/-]{0,127})(\(|$)`)
 )
 
-// names reports whether a text begins like a call of a tool of the request in
-// JSON or Python, as far as it goes.
-func (s seeker) names(text string) bool {
-	head := text[:min(len(text), maxNamed)]
+// namesTool reports whether a text, complete or not, begins like a JSON or Python call of
+// an offered tool.
+func (s callFinder) namesTool(text string) bool {
+	head := text[:min(len(text), maxNameOffset)]
 	if m := pythonCall.FindStringSubmatch(head); m != nil {
 		return m[2] == "" || s.offers(strings.TrimSuffix(m[1], ".call"))
 	}
-	if strings.HasPrefix(head, "[Call") || !firstKey.MatchString(head) {
+	if strings.HasPrefix(head, "[Call") || !jsonCallBegin.MatchString(head) {
 		return false
 	}
 	m := nameMember.FindStringSubmatch(head)
-	return m == nil && len(text) < maxNamed || m != nil && (m[2] == "" && len(text) < maxNamed || s.offers(m[1])) ||
-		m == nil && slices.ContainsFunc(inWrapper, func(k string) bool { return strings.Contains(head, `"`+k+`"`) })
+	return m == nil && len(text) < maxNameOffset || m != nil && (m[2] == "" && len(text) < maxNameOffset || s.offers(m[1])) ||
+		m == nil && slices.ContainsFunc(argumentKeys, func(k string) bool { return strings.Contains(head, `"`+k+`"`) })
 }
 
-// half is where the text ends in something that may become a mark; -1 if it does not.
-func half(text string) int {
+// partialMark returns the offset of an incomplete mark at the end of a text, or -1.
+func partialMark(text string) int {
 	tail := text[max(0, len(text)-maxMark):]
 	at := strings.LastIndexAny(tail, "<[`")
 	if at < 0 || strings.ContainsAny(tail[at:], ">\"'/") {
@@ -287,30 +288,31 @@ func half(text string) int {
 	if tail[at] == '`' { // of three, the first
 		at = len(strings.TrimRight(tail[:at], "`"))
 	}
-	if !halfMark.MatchString(tail[at:]) && !slices.ContainsFunc(literals, func(w string) bool { return strings.HasPrefix(w, tail[at:]) }) {
+	if !partialTag.MatchString(tail[at:]) && !slices.ContainsFunc(literalMarks, func(w string) bool { return strings.HasPrefix(w, tail[at:]) }) {
 		return -1
 	}
 	return len(text) - len(tail) + at
 }
 
-// halfMark is the beginning of a tag or of a token, or of a tag that names a function.
-var halfMark = regexp.MustCompile(`^<[|｜\w:.▁\x{fffd}]*$|^<[|｜\w:]*(?:function|invoke)\s+(?:n|na|nam|name\s*)?$`)
+// partialTag matches the beginning of a tag, a special token, or a tag that names a function.
+var partialTag = regexp.MustCompile(`^<[|｜\w:.▁\x{fffd}]*$|^<[|｜\w:]*(?:function|invoke)\s+(?:n|na|nam|name\s*)?$`)
 
-// cutToken is a token without its end.
-var cutToken = regexp.MustCompile(`^<[|｜](?:[\w.-]+[:｜])?([\w▁]{6,40})[|｜]?$`)
+// cutTokenPattern matches a special token without its end.
+var cutTokenPattern = regexp.MustCompile(`^<[|｜](?:[\w.-]+[:｜])?([\w▁]{6,40})[|｜]?$`)
 
-// cut reports whether a text is the greater part of a token that begins calls.
-func cut(text string) bool {
+// isCutToken reports whether a text is the beginning, of at least six letters, of a special
+// token that begins or separates calls.
+func isCutToken(text string) bool {
 	var m []string
 	if isToken(text) && len(text) < maxMark {
-		m = cutToken.FindStringSubmatch(text)
+		m = cutTokenPattern.FindStringSubmatch(text)
 	}
 	if m == nil {
 		return false
 	}
 	name := strings.TrimSuffix(strings.ReplaceAll(strings.ToLower(m[1]), "▁", "_"), "s")
 	for whole, r := range roles {
-		if r != says && strings.HasPrefix(strings.TrimPrefix(whole, "|"), name) {
+		if r != roleEnd && strings.HasPrefix(strings.TrimPrefix(whole, "|"), name) {
 			return true
 		}
 	}

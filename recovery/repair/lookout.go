@@ -12,63 +12,62 @@ func (m *Mender) Lookout(req *transcript.Body) recovery.Lookout {
 	if !m.Holds(req).Calls || req.ToolChoice().Choice == transcript.ChoiceNone {
 		return nil
 	}
-	return &lookout{seeker: m.seeker(req)}
+	return &lookout{callFinder: m.callFinder(req)}
 }
 
-// seeker finds calls of the tools of a request.
-func (m *Mender) seeker(req *transcript.Body) seeker {
-	return seeker{offers: func(name string) bool {
-		o := m.offered(req)
-		return o.named(name) != nil || o.named(bare(name)) != nil
+// callFinder returns a finder of calls of the request's tools.
+func (m *Mender) callFinder(req *transcript.Body) callFinder {
+	return callFinder{offers: func(name string) bool {
+		o := m.offeredTools(req)
+		return o.byName(name) != nil || o.byName(stripName(name)) != nil
 	}}
 }
 
-// lookout finds in a text that is not complete what leaks may find at its end. Work
-// is linear in the text: what was given free is not read again, and what is held
-// is read again only when it has grown by half.
+// lookout holds back the text of a stream in which callFinder.find may find calls at the
+// end. The work is linear in the text: freed text is not read again, and held
+// text only after it has grown by half.
 type lookout struct {
-	seeker
-	blank int // so much at the beginning says nothing
-	free  int // no call begins before it
-	next  int // from this length on another look is worth it
-	tried int // places that looked like a call and were none
+	callFinder
+	leadingSpace int // bytes of white space at the beginning
+	free         int // no call begins before this offset
+	nextLength   int // the length at which the held text is read again
+	tried        int // candidates that were no calls
 }
 
-// again is by how many bytes at least a text that may be a call has to grow before
-// it is read again.
-const again = 24
+// minGrowth is the minimum number of bytes by which held text must grow before it is read again.
+const minGrowth = 24
 
 // Free implements recovery.Lookout.
 func (l *lookout) Free(text string) int {
-	if len(text) < l.next {
+	if len(text) < l.nextLength {
 		return l.free
 	}
-	for l.blank < len(text) && strings.IndexByte(blanks, text[l.blank]) >= 0 {
-		if l.blank++; l.blank == len(text) {
+	for l.leadingSpace < len(text) && strings.IndexByte(whitespace, text[l.leadingSpace]) >= 0 {
+		if l.leadingSpace++; l.leadingSpace == len(text) {
 			return 0
 		}
 	}
-	if l.free > 0 && !strings.ContainsAny(text[l.free:], "<{[`") { // as most
+	if l.free > 0 && !strings.ContainsAny(text[l.free:], "<{[`") { // the usual case
 		l.free = len(text)
 		return l.free
 	}
-	for len(text) <= maxArguments && l.tried < maxPlaces {
-		at := l.place(text, l.free)
+	for len(text) <= maxArguments && l.tried < maxCandidates {
+		at := l.nextCandidate(text, l.free)
 		if at < 0 {
-			if at = half(text); at >= l.free {
+			if at = partialMark(text); at >= l.free {
 				l.free = at
 				return at
 			}
 			break
 		}
-		f := l.read(text, at)
+		f := l.readAt(text, at)
 		l.free = max(l.free, min(at, len(f.before)))
-		if f.open || f.marked {
-			l.next = len(text) + max(again, (len(text)-l.free)/2)
+		if f.mayContinue || f.marked {
+			l.nextLength = len(text) + max(minGrowth, (len(text)-l.free)/2)
 			return l.free
 		}
 		l.free, l.tried = at+1, l.tried+1
 	}
-	l.free = len(text) // also where there are too many places, or too much text: it is not judged
+	l.free = len(text) // also after too many candidates, or with too much text: find would not read it either
 	return l.free
 }

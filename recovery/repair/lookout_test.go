@@ -11,7 +11,7 @@ import (
 
 // follow shows a look-out a text, character for character, and returns what is free
 // at the end and how many bytes waited at most.
-func follow(t testing.TB, l recovery.Lookout, text string) (free, waited int) {
+func feedAll(t testing.TB, l recovery.Lookout, text string) (free, waited int) {
 	t.Helper()
 	for i := range text + " " {
 		if i == 0 || i < len(text) && !utf8.RuneStart(text[i]) {
@@ -29,7 +29,7 @@ func follow(t testing.TB, l recovery.Lookout, text string) (free, waited int) {
 // TestLookout: of a call after a sentence nothing is free, in no dialect, and the
 // rest of the answer becomes the call.
 func TestLookout(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	for name, c := range callsInText() {
 		for _, before := range []string{"", "I look.\n", "Is 1 < 2, or `<tool_call>` a tag? [See](x).\n\n"} {
 			text := before + strings.TrimPrefix(c.text, c.before)
@@ -39,7 +39,7 @@ func TestLookout(t *testing.T) {
 				}
 				continue // what only a whole answer can be
 			}
-			free, _ := follow(t, m.Lookout(req), text)
+			free, _ := feedAll(t, m.Lookout(req), text)
 			v := m.Mend(req, recovery.Draft{Text: text, Shown: free, Finish: recovery.FinishStop})
 			if name == "llama, only the end" { // nothing tells at its beginning
 				continue
@@ -58,25 +58,25 @@ func TestLookout(t *testing.T) {
 
 // TestLookoutLetsTextGo: a text that is no call waits only as long as it may be one.
 func TestLookoutLetsTextGo(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	more := strings.Repeat(" And so the text goes on, with a < b and <td>x</td> [1].\n", 8)
 	for _, text := range append(noCalls(),
 		"Write <tool in a template, or <tool_calling>.", "```json\n{\"name\": \"Paris\", \"size\": 2}\n```\nThat is all.", "```python\nprint(\"hello\")\n```",
 		"{\"name\": \"x\", \"version\": \"1.0\"}", "[\n  {\"id\": 1, \"city\": \"Paris\"}\n]", "print(\"get_weather\")", "```\n<tool_call>\n```", "- [ ] task\n- [x] done\n",
 		"[get_weather](docs.md) tells it.", "{\"name\": \"get_weather\", \"temperature\": 3}", "use <function=...> there", "{{template}}", "[[1, 2], [3, 4]]", "#include <invoke.h>",
 	) {
-		free, waited := follow(t, m.Lookout(req), text+more)
+		free, waited := feedAll(t, m.Lookout(req), text+more)
 		if free != len(text+more) {
 			t.Errorf("%q: %d of %d bytes are free", text, free, len(text+more))
 		}
-		if waited > 2*len(text)+maxMark+again {
+		if waited > 2*len(text)+maxMark+minGrowth {
 			t.Errorf("%q: %d bytes waited", text, waited)
 		}
 		if v := m.Mend(req, recovery.Draft{Text: text + more, Shown: free, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
 			t.Errorf("%q: %+v", text, v)
 		}
 	}
-	if m.Lookout(withKit(t, `,"tool_choice":"none"`)) != nil || m.Lookout(request(t, "")) != nil {
+	if m.Lookout(withTools(t, `,"tool_choice":"none"`)) != nil || m.Lookout(request(t, "")) != nil {
 		t.Error("a look-out where no call can be")
 	}
 }
@@ -84,7 +84,7 @@ func TestLookoutLetsTextGo(t *testing.T) {
 // TestLookoutMissesNothing: what is found in a whole text is not free before, however the
 // text comes, but for what is found by its end alone.
 func TestLookoutMissesNothing(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	parts := append([]string{"get_weather", `(city='Paris')`, "\n", " ", "{", "}", "[", "]", "`", "```", `{"name": "get_weather", "arguments": {"city": "Paris"}}`,
 		"\n{\"name\": \"bash\"", `, "arguments": {}}`, "</tool_call>", "I look.", "a < b", "<think>", "</think>", `{"city": "Paris"}`, "</function>", "<parameter=city>Paris</parameter>"}, openers...)
 	rnd, found := rand.New(rand.NewPCG(3, 4)), 0
@@ -99,7 +99,7 @@ func TestLookoutMissesNothing(t *testing.T) {
 			i = min(len(text), i+1+rnd.IntN(40))
 			free = l.Free(text[:i])
 		}
-		f := m.seeker(req).leaks(text)
+		f := m.callFinder(req).find(text)
 		if len(f.calls) == 0 {
 			continue // what is broken beyond doubt need not wait
 		}
@@ -121,12 +121,12 @@ func FuzzLookout(f *testing.F) {
 	for _, c := range callsInText() {
 		f.Add("I look.\n" + c.text)
 	}
-	req, m := request(f, `,"tools":`+kit), mender()
-	f.Fuzz(func(t *testing.T, text string) { follow(t, m.Lookout(req), text[:min(len(text), 2000)]) })
+	req, m := request(f, `,"tools":`+toolsJSON), mender()
+	f.Fuzz(func(t *testing.T, text string) { feedAll(t, m.Lookout(req), text[:min(len(text), 2000)]) })
 }
 
 func BenchmarkLookout(b *testing.B) {
-	req, m := withKit(b, ""), mender()
+	req, m := withTools(b, ""), mender()
 	text := strings.Repeat("Some words of an answer that only talks, as most. ", 200)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(text)))

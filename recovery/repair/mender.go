@@ -10,7 +10,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// The names of what is mended of an answer as a whole.
+// The repairs of an answer as a whole, as named in events.
 const (
 	ruleIDs      = "call_ids"
 	ruleFinish   = "finish"
@@ -21,27 +21,27 @@ const (
 
 // Mender implements recovery.Mender. It is safe for concurrent use.
 type Mender struct {
-	cfg     Config
-	schemas *schemas
-	kits    memo[[]transcript.Tool] // by the lists of tools of requests, which are of one format
+	cfg       Config
+	schemas   *schemaCache
+	toolLists memo[[]transcript.Tool] // parsed lists of tools, by their bytes alone, not by format
 }
 
 var _ recovery.Mender = (*Mender)(nil)
 
 // New returns a Mender. cfg must be valid.
 func New(cfg Config) *Mender {
-	return &Mender{cfg: cfg, schemas: newSchemas(), kits: newMemo[[]transcript.Tool](maxCachedKits, maxCachedTools)}
+	return &Mender{cfg: cfg, schemas: newSchemaCache(), toolLists: newMemo[[]transcript.Tool](maxCachedToolLists, maxCachedTools)}
 }
 
-// judged reports whether the answers of a request are judged at all.
-func (m *Mender) judged(req *transcript.Body) bool {
+// judges reports whether answers to the request are judged at all.
+func (m *Mender) judges(req *transcript.Body) bool {
 	return m.cfg.Enabled && req.N() <= 1 && !req.Logprobs() && !req.Audio()
 }
 
-// Holds implements recovery.Mender: calls where tools are offered; the text
-// where it must be JSON, unless the client wants it as it comes.
+// Holds implements recovery.Mender. It holds calls if the request offers tools, and
+// the text if it must be JSON, unless a stream passes it on (Config.JSONStream).
 func (m *Mender) Holds(req *transcript.Body) recovery.Hold {
-	if !m.judged(req) {
+	if !m.judges(req) {
 		return recovery.Hold{}
 	}
 	form, _ := req.ContentForm()
@@ -52,9 +52,9 @@ func (m *Mender) Holds(req *transcript.Body) recovery.Hold {
 	}
 }
 
-// Watch implements recovery.Mender. No answer shorter than a repetition has one.
+// Watch implements recovery.Mender. Answers shorter than the shortest runaway get no watch.
 func (m *Mender) Watch(req *transcript.Body, size int) recovery.Watch {
-	if !m.cfg.Repetition.Enabled || size >= 0 && size < m.cfg.Repetition.Bytes || !m.judged(req) {
+	if !m.cfg.Repetition.Enabled || size >= 0 && size < m.cfg.Repetition.Bytes || !m.judges(req) {
 		return nil
 	}
 	return newWatch(m.cfg.Repetition)
@@ -63,97 +63,97 @@ func (m *Mender) Watch(req *transcript.Body, size int) recovery.Watch {
 // job is the judgement of one answer.
 type job struct {
 	*Mender
-	req     *transcript.Body
-	tools   tools
-	draft   recovery.Draft
-	close   bool // the answer ended by itself: nothing but brackets can be missing
-	repairs []recovery.Repair
-	text    *string
-	finish  recovery.Finish
-	leaked  bool // calls came out of the text
-	read    int  // bytes of arguments that were judged
-	work    int  // that is left, see maxJudged
+	req           *transcript.Body
+	tools         offeredTools
+	draft         recovery.Draft
+	canClose      bool // the answer ended by itself, so missing brackets may be added
+	repairs       []recovery.Repair
+	text          *string
+	finish        recovery.Finish
+	fromText      bool // the calls were found in the text
+	argumentBytes int  // bytes of arguments judged so far
+	workLeft      int  // see maxAnswerWork
 }
 
-// Mend implements recovery.Mender. Whether the answers of the request are judged is
-// looked up where something is wrong: nothing is with most.
+// Mend implements recovery.Mender. It looks up log probabilities and audio in the request
+// only if something is wrong: nothing is with most answers.
 func (m *Mender) Mend(req *transcript.Body, d recovery.Draft) recovery.Verdict {
 	if !m.cfg.Enabled || req.N() > 1 {
 		return recovery.Verdict{}
 	}
 	v := m.verdict(req, d)
-	if v.Judgement != recovery.JudgePass && !m.judged(req) {
+	if v.Judgement != recovery.JudgePass && !m.judges(req) {
 		return recovery.Verdict{}
 	}
 	return v
 }
 
-// verdict is the judgement of an answer.
+// verdict judges an answer without asking judges.
 func (m *Mender) verdict(req *transcript.Body, d recovery.Draft) recovery.Verdict {
-	if flaw := imitation(req, d); flaw != nil {
-		return ask(flaw)
+	if flaw := compressionMark(req, d); flaw != nil {
+		return askAgain(flaw)
 	}
-	j := &job{Mender: m, req: req, tools: m.offered(req), draft: d, work: maxJudged}
-	j.close = d.Finish != recovery.FinishLength && d.Finish != recovery.FinishNone && d.Finish != recovery.FinishFilter
+	j := &job{Mender: m, req: req, tools: m.offeredTools(req), draft: d, workLeft: maxAnswerWork}
+	j.canClose = d.Finish != recovery.FinishLength && d.Finish != recovery.FinishNone && d.Finish != recovery.FinishFilter
 	calls := d.Calls
 	wanted := j.tools.some && j.tools.choice.Choice != transcript.ChoiceNone
 	if len(calls) == 0 && wanted {
 		var flaw *recovery.Flaw
-		if calls, flaw = j.leaks(); flaw != nil {
-			return ask(flaw)
+		if calls, flaw = j.callsInText(); flaw != nil {
+			return askAgain(flaw)
 		}
 	}
 	if len(calls) > 0 && wanted && len(calls) <= maxCalls {
 		var flaw *recovery.Flaw
-		if calls, flaw = j.calls(calls); flaw != nil {
-			return ask(flaw)
+		if calls, flaw = j.mendCalls(calls); flaw != nil {
+			return askAgain(flaw)
 		}
 	}
 	if len(calls) > 0 && wanted {
-		if flaw := j.another(calls); flaw != nil {
-			return ask(flaw)
+		if flaw := j.wrongTool(calls); flaw != nil {
+			return askAgain(flaw)
 		}
 	}
 	if len(calls) == 0 {
-		if flaw := j.missing(); flaw != nil {
-			return ask(flaw)
+		if flaw := j.missingCall(); flaw != nil {
+			return askAgain(flaw)
 		}
-		if flaw := j.unsaid(); flaw != nil {
-			return ask(flaw)
+		if flaw := j.reasoningOnly(); flaw != nil {
+			return askAgain(flaw)
 		}
-		if flaw := j.content(); flaw != nil {
-			return ask(flaw)
+		if flaw := j.mendContent(); flaw != nil {
+			return askAgain(flaw)
 		}
 	}
-	j.ending(len(calls))
+	j.mendFinish(len(calls))
 	if len(j.repairs) == 0 {
 		return recovery.Verdict{}
 	}
 	return recovery.Verdict{Judgement: recovery.JudgeReplace, Calls: calls, Text: j.text, Finish: j.finish, Repairs: j.repairs}
 }
 
-func ask(f *recovery.Flaw) recovery.Verdict {
+func askAgain(f *recovery.Flaw) recovery.Verdict {
 	f.Quote, f.Problem = trajectory.Shorten(f.Quote, maxQuote), trajectory.Shorten(f.Problem, maxProblem)
 	return recovery.Verdict{Judgement: recovery.JudgeAsk, Flaw: f}
 }
 
-func (j *job) mended(tool string, rules ...string) {
+func (j *job) addRepairs(tool string, rules ...string) {
 	for _, rule := range rules {
 		j.repairs = append(j.repairs, recovery.Repair{Rule: rule, Tool: tool})
 	}
 }
 
-// calls judges all calls of the answer. They are copied before the first change.
-func (j *job) calls(list []recovery.DraftCall) ([]recovery.DraftCall, *recovery.Flaw) {
-	if unpacked, ok := j.unpack(list); ok {
+// mendCalls judges all calls of the answer, and copies the list before the first change.
+func (j *job) mendCalls(list []recovery.DraftCall) ([]recovery.DraftCall, *recovery.Flaw) {
+	if unpacked, ok := j.unpackParallel(list); ok {
 		list = unpacked
 	}
-	var out []recovery.DraftCall // nil as long as nothing is mended
+	var out []recovery.DraftCall // nil until something is mended
 	for i, c := range list {
-		mended, rules, flaw := j.call(c, i == len(list)-1)
+		mended, rules, flaw := j.mendCall(c, i == len(list)-1)
 		parts := []recovery.DraftCall{mended}
 		if flaw != nil {
-			if parts = j.joined(c); parts == nil {
+			if parts = j.splitJoined(c); parts == nil {
 				return nil, flaw
 			}
 			rules = []string{ruleJoined}
@@ -163,20 +163,21 @@ func (j *job) calls(list []recovery.DraftCall) ([]recovery.DraftCall, *recovery.
 		}
 		if out != nil {
 			out = append(out, parts...)
-			j.mended(parts[0].Name, rules...)
+			j.addRepairs(parts[0].Name, rules...)
 		}
 	}
 	if out == nil {
 		out = list
 	}
-	return j.ids(out), nil
+	return j.fillIDs(out), nil
 }
 
-// joined are the calls whose arguments stand in one string, nil if it is not made
-// of whole ones. Two that are equal may be one that was repeated.
-func (j *job) joined(c recovery.DraftCall) (out []recovery.DraftCall) {
-	tool, text := j.tools.named(c.Name), strings.TrimSpace(c.Arguments)
-	if tool == nil || !tool.Callable() || c.Kind != transcript.KindFunction && c.Kind != "" || len(text) > maxArguments || j.read > maxRead ||
+// splitJoined splits a call whose arguments are several JSON objects into one call for
+// each. It returns nil unless all are complete and valid, and no two equal: equal objects
+// may be one call that the model repeated.
+func (j *job) splitJoined(c recovery.DraftCall) (out []recovery.DraftCall) {
+	tool, text := j.tools.byName(c.Name), strings.TrimSpace(c.Arguments)
+	if tool == nil || !tool.Callable() || c.Kind != transcript.KindFunction && c.Kind != "" || len(text) > maxArguments || j.argumentBytes > maxTotalArguments ||
 		!j.req.ParallelCalls() {
 		return nil
 	}
@@ -185,11 +186,11 @@ func (j *job) joined(c recovery.DraftCall) (out []recovery.DraftCall) {
 	for len(text) > 0 {
 		v, rules, n, err := readPrefix(text)
 		if err != nil || len(rules) > 0 || len(v.members) == 0 || len(values) == maxJoined || slices.ContainsFunc(values, v.equal) ||
-			!declared(v, schema.doc, &j.work) {
+			!onlyDeclared(v, schema.doc, &j.workLeft) {
 			return nil
 		}
 		c.Arguments = text[:n]
-		if !j.judge(tool, schema, c.Arguments).valid(c.Arguments) {
+		if !j.argumentMender(tool, schema, c.Arguments).valid(c.Arguments) {
 			return nil
 		}
 		values, out = append(values, v), append(out, c)
@@ -201,21 +202,21 @@ func (j *job) joined(c recovery.DraftCall) (out []recovery.DraftCall) {
 	return out
 }
 
-// call judges one call.
-func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []string, *recovery.Flaw) {
+// mendCall judges one call and returns it repaired, with the rules that were applied.
+func (j *job) mendCall(c recovery.DraftCall, last bool) (recovery.DraftCall, []string, *recovery.Flaw) {
 	function := c.Kind == transcript.KindFunction || c.Kind == ""
-	if !function && j.tools.named(c.Name) != nil {
-		return c, nil, nil // free text, or the server's own
+	if !function && j.tools.byName(c.Name) != nil {
+		return c, nil, nil // free text, or a tool that the server runs
 	}
 	tool, rule, near := j.resolve(&j.tools, c.Name)
-	if tool == nil && near != nil && function && j.fits(near, c.Arguments) {
+	if tool == nil && near != nil && function && j.argumentsFit(near, c.Arguments) {
 		tool = near
 	}
 	switch {
-	case tool == nil && (j.tools.opaque() || !function):
+	case tool == nil && (j.tools.hasUnnamed() || !function):
 		return c, nil, nil
 	case tool == nil:
-		return c, nil, &recovery.Flaw{Kind: recovery.FlawName, Quote: c.Name + "(" + c.Arguments + ")", Problem: j.unknown(c.Name)}
+		return c, nil, &recovery.Flaw{Kind: recovery.FlawName, Quote: c.Name + "(" + c.Arguments + ")", Problem: j.unknownTool(c.Name)}
 	}
 	var rules []string
 	if rule != "" {
@@ -226,10 +227,10 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 		return c, rules, nil
 	}
 	schema := j.schema(tool)
-	if schema.certainly(c.Arguments) {
-		return c, rules, nil // as nearly all are
+	if schema.certainlyAccepts(c.Arguments) {
+		return c, rules, nil // the usual case
 	}
-	a := j.judge(tool, schema, c.Arguments)
+	a := j.argumentMender(tool, schema, c.Arguments)
 	args, ok := a.mend(c.Arguments)
 	if !ok {
 		f := &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: c.Arguments,
@@ -237,7 +238,7 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 		switch {
 		case !complete(c.Arguments):
 			f.Kind = recovery.FlawJSON
-		case strings.Contains(a.problem, lacks):
+		case strings.Contains(a.problem, lacksRequired):
 			f.Kind = recovery.FlawField
 		}
 		if j.draft.Finish == recovery.FinishLength && last && f.Kind == recovery.FlawJSON {
@@ -250,26 +251,28 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 	return c, append(rules, a.rules...), nil
 }
 
-// judge is for some arguments of a tool; those behind too many of an answer are not mended.
-func (j *job) judge(t *transcript.Tool, s *schema, text string) *arguments {
-	j.read += len(text)
-	return &arguments{mender: j.Mender, tool: t, schema: s, close: j.close, work: &j.work, late: j.read > maxRead || j.work <= 0}
+// argumentMender returns a mender for the arguments of one call. Arguments beyond the
+// answer's bounds are not mended.
+func (j *job) argumentMender(t *transcript.Tool, s *schema, text string) *argumentMender {
+	j.argumentBytes += len(text)
+	over := j.argumentBytes > maxTotalArguments || j.workLeft <= 0
+	return &argumentMender{mender: j.Mender, tool: t, schema: s, canClose: j.canClose, workLeft: &j.workLeft, overBudget: over}
 }
 
-// schema is that of a tool's arguments.
-func (j *job) schema(t *transcript.Tool) *schema { return j.schemas.get(t.Parameters, &j.work) }
+// schema returns the compiled schema of a tool's arguments.
+func (j *job) schema(t *transcript.Tool) *schema { return j.schemas.get(t.Parameters, &j.workLeft) }
 
-// complete reports whether text is JSON that was not cut.
+// complete reports whether text is one valid JSON value.
 func complete(text string) bool { return transcript.Valid([]byte(text), maxDepth) == nil }
 
-// fits reports whether arguments are, or can be made, right for a tool.
-func (j *job) fits(t *transcript.Tool, args string) bool {
-	_, ok := j.judge(t, j.schema(t), args).mend(args)
+// argumentsFit reports whether the arguments match the tool's schema, as they are or repaired.
+func (j *job) argumentsFit(t *transcript.Tool, args string) bool {
+	_, ok := j.argumentMender(t, j.schema(t), args).mend(args)
 	return ok
 }
 
-// unknown tells the model which tools there are.
-func (j *job) unknown(name string) string {
+// unknownTool returns the problem of a call of an unknown tool: it lists the tools that exist.
+func (j *job) unknownTool(name string) string {
 	var known []string
 	for _, t := range j.tools.list() {
 		if t.Name != "" && j.tools.allowed(t.Name) {
@@ -277,14 +280,14 @@ func (j *job) unknown(name string) string {
 		}
 	}
 	if strings.TrimSpace(name) == "" {
-		return "the call names no tool; the tools are " + names(known)
+		return "the call names no tool; the tools are " + quoteList(known)
 	}
-	return "there is no tool " + strconv.Quote(trajectory.Shorten(name, 100)) + "; the tools are " + names(known)
+	return "there is no tool " + strconv.Quote(trajectory.Shorten(name, 100)) + "; the tools are " + quoteList(known)
 }
 
-// leaks makes calls of those that stand in the text.
-func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
-	f := j.seeker(j.req).leaks(j.draft.Text)
+// callsInText returns the calls that the model wrote into the text.
+func (j *job) callsInText() ([]recovery.DraftCall, *recovery.Flaw) {
+	f := j.callFinder(j.req).find(j.draft.Text)
 	before, found, marked := f.before, f.calls, f.marked
 	if len(found) == 0 && !marked || f.at < j.draft.Shown {
 		return nil, nil
@@ -298,20 +301,20 @@ func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
 		return nil, f
 	}
 	if form, _ := j.req.ContentForm(); !marked && form != transcript.FormText {
-		return nil, nil // JSON that was asked for
+		return nil, nil // the request asked for JSON
 	}
 	calls := make([]recovery.DraftCall, 0, len(found))
 	for _, l := range found {
 		tool, _, near := j.resolve(&j.tools, l.name)
-		if tool == nil && marked && !l.tagged && near != nil && j.fits(near, l.args) {
+		if tool == nil && marked && !l.tagged && near != nil && j.argumentsFit(near, l.args) {
 			tool = near
 		}
 		switch {
-		case !marked && (tool == nil || tool.Name != l.name && bare(l.name) != tool.Name):
-			return nil, nil // a text about calls
+		case !marked && (tool == nil || tool.Name != l.name && stripName(l.name) != tool.Name):
+			return nil, nil // the text is about calls
 		case tool == nil:
-			return nil, &recovery.Flaw{Kind: recovery.FlawName, Quote: j.draft.Text[len(before):], Problem: j.unknown(l.name)}
-		case l.loose && j.guarded(tool):
+			return nil, &recovery.Flaw{Kind: recovery.FlawName, Quote: j.draft.Text[len(before):], Problem: j.unknownTool(l.name)}
+		case l.uncertain && j.guarded(tool):
 			f := &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: j.draft.Text[len(before):],
 				Problem: "the call stands in the text; make it as a tool call"}
 			if before != "" {
@@ -323,7 +326,7 @@ func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
 		}
 		args := l.args
 		if l.tagged {
-			v := typed(l.params, j.schema(tool).doc, &j.work)
+			v := objectFromParams(l.params, j.schema(tool).doc, &j.workLeft)
 			if v == nil {
 				return nil, &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: j.draft.Text[len(before):],
 					Problem: "the call stands in the text, with parameters that may be read in two ways; make it as a tool call"}
@@ -332,8 +335,8 @@ func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
 		}
 		calls = append(calls, recovery.DraftCall{Kind: transcript.KindFunction, Name: l.name, Arguments: args})
 	}
-	j.leaked = true
-	j.mended("", ruleLeak)
+	j.fromText = true
+	j.addRepairs("", ruleLeak)
 	text := strings.TrimRight(before[min(j.draft.Shown, len(before)):], " \t\r\n")
 	j.text = &text
 	return calls, nil

@@ -15,7 +15,7 @@ import (
 )
 
 // kit is a request's tools for the tests: two that look, and some that change.
-const kit = `[
+const toolsJSON = `[
  {"type":"function","function":{"name":"get_weather","description":"Get the weather","parameters":{"type":"object","properties":{
    "city":{"type":"string"},"days":{"type":"integer"},"metric":{"type":"boolean"},"unit":{"type":"string","enum":["celsius","fahrenheit"]},
    "tags":{"type":"array","items":{"type":"string"}},"limit":{"type":["integer","null"]},"range":{"type":"object","properties":{"from":{"type":"number"},"to":{"type":"number"}},"required":["from"]}},
@@ -33,8 +33,8 @@ func request(t testing.TB, fields string) *transcript.Body {
 	return recoverytest.Parse(t, `{"model":"m","messages":[]`+fields+`}`, transcript.Chat)
 }
 
-func withKit(t testing.TB, more string) *transcript.Body {
-	return request(t, `,"tools":`+kit+more)
+func withTools(t testing.TB, more string) *transcript.Body {
+	return request(t, `,"tools":`+toolsJSON+more)
 }
 
 func mender() *Mender { return New(Defaults()) }
@@ -79,7 +79,7 @@ func TestUnsaid(t *testing.T) {
 	} {
 		d := thought
 		c.change(&d)
-		v := m.Mend(withKit(t, c.extra), d)
+		v := m.Mend(withTools(t, c.extra), d)
 		if got := v.Judgement == recovery.JudgeAsk && v.Flaw.Kind == recovery.FlawUnsaid; got != c.flaw || c.flaw && v.Flaw.Limited != c.limited {
 			t.Errorf("%s: %+v %+v", name, v, v.Flaw)
 		}
@@ -87,7 +87,7 @@ func TestUnsaid(t *testing.T) {
 }
 
 func TestCallsThatPass(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	for _, c := range [][2]string{
 		{"get_weather", `{"city":"Paris"}`},
 		{"get_weather", " {\n \"city\" : \"Paris\" , \"days\": 3 }\n"},
@@ -106,7 +106,7 @@ func TestCallsThatPass(t *testing.T) {
 }
 
 func TestCallsThatAreMended(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	for _, c := range []struct{ name, args, wantName, wantArgs, rule string }{
 		{"get_weather", "```json\n{\"city\":\"Paris\"}\n```", "", `{"city":"Paris"}`, ruleFence},
 		{"get_weather", "```{\"city\":\"Paris\"}```", "", `{"city":"Paris"}`, ruleFence},
@@ -170,7 +170,7 @@ func TestCallsThatAreMended(t *testing.T) {
 }
 
 func TestCallsThatAreAskedAgain(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	for _, c := range []struct {
 		name, args string
 		kind       recovery.FlawKind
@@ -211,7 +211,7 @@ func TestCallsThatAreAskedAgain(t *testing.T) {
 }
 
 func TestTruncatedIsNeverClosed(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	for _, args := range []string{`{"city":"Paris"`, `{"city":"Paris","tags":["a"`, `{"city":"Par`, ``, `{"city":"Paris","days":1`} {
 		d := call("get_weather", args)
 		d.Finish = recovery.FinishLength
@@ -237,55 +237,55 @@ func TestAnswerLevel(t *testing.T) {
 			{ID: a, Kind: "function", Name: "get_weather", Arguments: `{"city":"A"}`}, {ID: b, Kind: "function", Name: "get_weather", Arguments: `{"city":"A"}`}}}
 	}
 	for _, d := range []recovery.Draft{two("", ""), two("x", "x"), two("x", " ")} {
-		v := m.Mend(withKit(t, ""), d)
+		v := m.Mend(withTools(t, ""), d)
 		if v.Judgement != recovery.JudgeReplace || v.Calls[0].ID == v.Calls[1].ID || v.Calls[0].ID == "" || v.Calls[1].ID == "" || d.Calls[0].ID == "x" && v.Calls[0].ID != "x" {
 			t.Errorf("%+v", v)
 		}
-		if again := m.Mend(withKit(t, ""), d); !reflect.DeepEqual(v, again) {
+		if again := m.Mend(withTools(t, ""), d); !reflect.DeepEqual(v, again) {
 			t.Errorf("not the same twice: %+v, %+v", v, again)
 		}
 	}
 	d := call("multi_tool_use.parallel", `{"tool_uses":[{"recipient_name":"functions.get_weather","parameters":{"city":"A"}},{"recipient_name":"functions.bash","parameters":{"command":"ls"}}]}`)
-	v := m.Mend(withKit(t, ""), d)
+	v := m.Mend(withTools(t, ""), d)
 	if len(v.Calls) != 2 || v.Calls[0].Name != "get_weather" || v.Calls[1].Arguments != `{"command":"ls"}` || v.Calls[0].ID == v.Calls[1].ID {
 		t.Errorf("%+v %+v", v, v.Flaw)
 	}
 	d = call("get_weather", `{"city":"A"}`)
 	d.Finish = recovery.FinishStop
-	if v := m.Mend(withKit(t, ""), d); v.Finish != recovery.FinishCalls || len(v.Calls) != 1 {
+	if v := m.Mend(withTools(t, ""), d); v.Finish != recovery.FinishCalls || len(v.Calls) != 1 {
 		t.Errorf("%+v", v)
 	}
-	if v := m.Mend(withKit(t, `,"tool_choice":{"type":"function","function":{"name":"get_weather"}}`), d); v.Judgement != recovery.JudgePass {
+	if v := m.Mend(withTools(t, `,"tool_choice":{"type":"function","function":{"name":"get_weather"}}`), d); v.Judgement != recovery.JudgePass {
 		t.Errorf("a forced call that stops: %+v", v)
 	}
-	if v := m.Mend(withKit(t, ""), recovery.Draft{Text: "hi", Finish: recovery.FinishCalls}); v.Finish != recovery.FinishStop {
+	if v := m.Mend(withTools(t, ""), recovery.Draft{Text: "hi", Finish: recovery.FinishCalls}); v.Finish != recovery.FinishStop {
 		t.Errorf("%+v", v)
 	}
 	for _, choice := range []string{`"required"`, `{"type":"function","function":{"name":"bash"}}`} {
-		if v := m.Mend(withKit(t, `,"tool_choice":`+choice), recovery.Draft{Text: "hi", Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMissing {
+		if v := m.Mend(withTools(t, `,"tool_choice":`+choice), recovery.Draft{Text: "hi", Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMissing {
 			t.Errorf("%s: %+v", choice, v)
 		}
 	}
-	if v := m.Mend(withKit(t, `,"tool_choice":"none"`), call("nothing", `{`)); v.Judgement != recovery.JudgePass {
+	if v := m.Mend(withTools(t, `,"tool_choice":"none"`), call("nothing", `{`)); v.Judgement != recovery.JudgePass {
 		t.Errorf("%+v", v)
 	}
 	for _, more := range []string{`,"n":2`, `,"logprobs":true`, `,"modalities":["text","audio"],"audio":{"voice":"x"}`} {
-		req := withKit(t, more)
+		req := withTools(t, more)
 		if v := m.Mend(req, call("nothing", `{`)); v.Judgement != recovery.JudgePass || m.Holds(req) != (recovery.Hold{}) || m.Watch(req, -1) != nil {
 			t.Errorf("%s: %+v", more, v)
 		}
 	}
 	for _, text := range []string{`{"_compressed": true, "summary":"x"}`, "see { \"_compressed\" :true"} {
-		if v := m.Mend(withKit(t, ""), recovery.Draft{Text: text, Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMark {
+		if v := m.Mend(withTools(t, ""), recovery.Draft{Text: text, Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMark {
 			t.Errorf("%s: %+v", text, v)
 		}
 	}
-	if v := m.Mend(withKit(t, ""), call("write_file", `{"path":"a","content":"{\"_compressed\": true}"}`)); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMark {
+	if v := m.Mend(withTools(t, ""), call("write_file", `{"path":"a","content":"{\"_compressed\": true}"}`)); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMark {
 		t.Errorf("%+v", v)
 	}
 	cfg := Defaults()
 	cfg.EmptyCall = true
-	if v := New(cfg).Mend(withKit(t, ""), recovery.Draft{Text: "hi", Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMissing {
+	if v := New(cfg).Mend(withTools(t, ""), recovery.Draft{Text: "hi", Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMissing {
 		t.Errorf("%+v", v)
 	}
 	one := request(t, `,"tools":[{"type":"function","function":{"name":"get_time","parameters":{"type":"object"}}}]`)
@@ -336,11 +336,11 @@ func TestHolds(t *testing.T) {
 		want recovery.Hold
 	}{
 		{Defaults(), request(t, ""), recovery.Hold{}},
-		{Defaults(), withKit(t, ""), recovery.Hold{Calls: true}},
+		{Defaults(), withTools(t, ""), recovery.Hold{Calls: true}},
 		{Defaults(), request(t, `,"response_format":{"type":"json_object"}`), recovery.Hold{Text: true}},
 		{Defaults(), request(t, `,"stream":true,"response_format":{"type":"json_object"}`), recovery.Hold{}},
 		{hold, request(t, `,"stream":true,"response_format":{"type":"json_object"}`), recovery.Hold{Text: true}},
-		{Config{}, withKit(t, ""), recovery.Hold{}},
+		{Config{}, withTools(t, ""), recovery.Hold{}},
 	} {
 		if got := New(c.cfg).Holds(c.req); got != c.want {
 			t.Errorf("%s: %+v", c.req.Raw(), got)
@@ -412,7 +412,7 @@ func TestConfig(t *testing.T) {
 
 // TestBoundedAnswer: many large calls in one answer cost no more than some of them.
 func TestBoundedAnswer(t *testing.T) {
-	m, req := mender(), withKit(t, "")
+	m, req := mender(), withTools(t, "")
 	one := call("read_file", "{'file_path': '"+strings.Repeat("x", 800<<10)+"'}").Calls[0]
 	took := func(calls int) uint64 {
 		d := recovery.Draft{Calls: slices.Repeat([]recovery.DraftCall{one}, calls), Finish: recovery.FinishCalls}

@@ -10,9 +10,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// The names of what was mended in a tool's name.
+// The repairs of a tool's name, as named in events.
 const (
-	ruleNameSafe      = "name_safe"      // fs_read_file where the target refused the name fs.read_file
+	ruleNameSafe      = "name_safe"      // fs_read_file, if the target refused the name fs.read_file
 	ruleNamePrefix    = "name_prefix"    // functions.read_file, default_api:read_file, read_file<|channel|>commentary
 	ruleNameNamespace = "name_namespace" // fs.read_file, mcp__fs__read_file
 	ruleNameSpelling  = "name_spelling"  // readFile, Read-File
@@ -20,44 +20,43 @@ const (
 	ruleNameOnly      = "name_only"      // no name at all, and only one tool
 )
 
-// tools is what a request offers, for one judgement. The list is read where a
-// name has to be found in it: the judgement of an answer without calls hardly ever
-// needs it.
-type tools struct {
+// offeredTools are the tools that a request offers, for one judgement. The list is
+// parsed on demand: most answers without calls do not need it.
+type offeredTools struct {
 	mender *Mender
 	req    *transcript.Body
 	some   bool // there are any
 	choice transcript.ToolChoice
-	read   []transcript.Tool // nil until list
+	loaded []transcript.Tool // nil until list
 }
 
-func (m *Mender) offered(req *transcript.Body) tools {
-	return tools{mender: m, req: req, some: req.HasTools(), choice: req.ToolChoice()}
+func (m *Mender) offeredTools(req *transcript.Body) offeredTools {
+	return offeredTools{mender: m, req: req, some: req.HasTools(), choice: req.ToolChoice()}
 }
 
-// list is all of them, in order. An agent offers the same with each request, and
-// reading twenty tools takes as long as all else that is done for it.
-func (o *tools) list() []transcript.Tool {
-	if o.read == nil && o.some {
-		if raw := o.req.ToolList(); raw != nil && len(raw) <= maxKit {
-			o.read = o.mender.kits.of(raw, o.req.Format().Tools)
+// list returns all tools, in order. Agents send the same list with each request, so parsed
+// lists are cached: parsing twenty tools takes as long as the rest of the judgement.
+func (o *offeredTools) list() []transcript.Tool {
+	if o.loaded == nil && o.some {
+		if raw := o.req.ToolList(); raw != nil && len(raw) <= maxToolList {
+			o.loaded = o.mender.toolLists.getOrMake(raw, o.req.Format().Tools)
 		} else {
-			o.read = o.req.Tools()
+			o.loaded = o.req.Tools()
 		}
 	}
-	return o.read
+	return o.loaded
 }
 
-// opaque reports whether there are tools whose calls have names that the request
-// does not tell.
-func (o *tools) opaque() bool {
+// hasUnnamed reports whether there are tools whose calls use names that the request does
+// not list, such as the tools of an MCP server.
+func (o *offeredTools) hasUnnamed() bool {
 	return slices.ContainsFunc(o.list(), func(t transcript.Tool) bool {
 		return !t.Own && (t.Name == "" || !t.Callable() && t.Type != "custom")
 	})
 }
 
-// named finds the tool of exactly that name.
-func (o *tools) named(name string) *transcript.Tool {
+// byName returns the tool of exactly that name, or nil.
+func (o *offeredTools) byName(name string) *transcript.Tool {
 	list := o.list()
 	for i := range list {
 		if list[i].Name == name && name != "" {
@@ -67,22 +66,22 @@ func (o *tools) named(name string) *transcript.Tool {
 	return nil
 }
 
-// allowed reports whether the request lets the model call the tool. A mended
-// call never goes to one that it does not.
-func (o *tools) allowed(name string) bool {
+// allowed reports whether tool_choice lets the model call the tool. A repaired name
+// never refers to another tool.
+func (o *offeredTools) allowed(name string) bool {
 	if o.choice.Choice == transcript.ChoiceNamed {
 		return o.choice.Name == name
 	}
 	return o.choice.Allowed == nil || slices.Contains(o.choice.Allowed, name)
 }
 
-// only is the tool that a call without a name must mean, nil if there are several.
-func (o *tools) only() *transcript.Tool {
+// onlyTool returns the tool that a call without a name must mean, nil if there are several.
+func (o *offeredTools) onlyTool() *transcript.Tool {
 	if o.choice.Choice == transcript.ChoiceNamed {
-		return o.named(o.choice.Name)
+		return o.byName(o.choice.Name)
 	}
 	if len(o.choice.Allowed) == 1 {
-		return o.named(o.choice.Allowed[0])
+		return o.byName(o.choice.Allowed[0])
 	}
 	if list := o.list(); len(list) == 1 && list[0].Name != "" {
 		return &list[0]
@@ -90,19 +89,19 @@ func (o *tools) only() *transcript.Tool {
 	return nil
 }
 
-// prefixes are what models put before a name because their training did.
+// prefixes are prefixes that models put before a name out of habit from training.
 var prefixes = []string{"functions.", "function.", "functions:", "function:", "functions/", "function=", "tools.", "tool.",
 	"default_api.", "default_api:", "to=functions.", "to=", "tool_use.", "api.", "assistant."}
 
-// bare takes off what never belongs to a name: space, quotes, special tokens,
-// the prefixes of providers, and the counter of Kimi's call ids. It loses nothing.
-func bare(name string) string {
+// stripName removes what never belongs to a name: space, quotes, special tokens,
+// the prefixes of providers, and the counter of Kimi's call ids (functions.f:0).
+func stripName(name string) string {
 	name = strings.Trim(name, " \t\r\n\"'`")
 	for range 4 {
 		before := name
 		if m := functionHead.FindString(name); m != "" {
 			name = strings.TrimLeft(name[len(m):], `"' `)
-		} else if r, n := mark(name); r == begins {
+		} else if r, n := parseMark(name); r == roleBegin {
 			name = strings.TrimSpace(name[n:])
 		}
 		for _, mark := range []string{"<|", "<｜"} {
@@ -129,52 +128,55 @@ func bare(name string) string {
 	return name
 }
 
-// resolve finds the tool that a name means, with the rule that found it. near
-// is the only one that is close in spelling, where nothing better was found: it
-// is meant if the arguments fit it.
-func (m *Mender) resolve(o *tools, name string) (t *transcript.Tool, rule string, near *transcript.Tool) {
-	if t := o.named(name); t != nil {
+// resolve returns the tool that a name means, and the rule that found it. If there is none,
+// near is the only tool whose name is a typo away: the caller accepts it if the
+// arguments fit.
+func (m *Mender) resolve(o *offeredTools, name string) (t *transcript.Tool, rule string, near *transcript.Tool) {
+	if t := o.byName(name); t != nil {
 		return t, "", nil
 	}
 	if len(name) > 256 {
 		return nil, "", nil
 	}
 	if strings.TrimSpace(name) == "" {
-		if t := o.only(); t != nil && !m.guarded(t) {
+		if t := o.onlyTool(); t != nil && !m.guarded(t) {
 			return t, ruleNameOnly, nil
 		}
 		return nil, "", nil
 	}
-	if t := o.safe(name); t != nil {
+	if t := o.bySafeName(name); t != nil {
 		return t, ruleNameSafe, nil
 	}
-	short := bare(name)
-	if t := o.named(short); t != nil && o.allowed(t.Name) {
+	short := stripName(name)
+	if t := o.byName(short); t != nil && o.allowed(t.Name) {
 		return t, ruleNamePrefix, nil
 	}
-	if o.opaque() {
-		return nil, "", nil // it may be the name of a tool that the request does not list
+	if o.hasUnnamed() {
+		return nil, "", nil // the name may belong to a tool that the request does not list
 	}
-	if t := o.sole(func(n string) bool {
-		return last(short) == n || last(n) == short || last(n) == last(short) && last(n) != n && last(short) != short
+	segment := lastSegment(short)
+	if t := o.uniqueMatch(func(n string) bool {
+		s := lastSegment(n)
+		return segment == n || s == short || s == segment && s != n && segment != short
 	}); t != nil {
-		return m.unless(t, ruleNameNamespace)
+		return m.unlessGuarded(t, ruleNameNamespace)
 	}
 	key := trajectory.Plain(short)
-	if t := o.sole(func(n string) bool { return trajectory.Plain(n) == key }); t != nil && key != "" {
-		return m.unless(t, ruleNameSpelling)
+	if t := o.uniqueMatch(func(n string) bool { return trajectory.Plain(n) == key }); t != nil && key != "" {
+		return m.unlessGuarded(t, ruleNameSpelling)
 	}
-	if t := o.sole(func(n string) bool { return trajectory.Plain(last(n)) == trajectory.Plain(last(short)) }); t != nil && trajectory.Plain(last(short)) != "" {
-		return m.unless(t, ruleNameSpelling)
+	key = trajectory.Plain(segment)
+	if t := o.uniqueMatch(func(n string) bool { return trajectory.Plain(lastSegment(n)) == key }); t != nil && key != "" {
+		return m.unlessGuarded(t, ruleNameSpelling)
 	}
 	list := o.list()
 	for i := range list {
 		t := &list[i]
-		if t.Name == "" || !closeTo(short, t.Name) {
+		if t.Name == "" || !isTypo(short, t.Name) {
 			continue
 		}
 		if near != nil {
-			return nil, "", nil // two are as near
+			return nil, "", nil // ambiguous
 		}
 		near = t
 	}
@@ -184,9 +186,9 @@ func (m *Mender) resolve(o *tools, name string) (t *transcript.Tool, rule string
 	return nil, ruleNameNear, near
 }
 
-// safe finds the tool that a target knows by this name since it refused its own: that is
-// no guess.
-func (o *tools) safe(name string) *transcript.Tool {
+// bySafeName returns the tool that was sent to the target under this name, because the
+// target refuses the tool's own name. It is not a guess, so it applies to guarded tools too.
+func (o *offeredTools) bySafeName(name string) *transcript.Tool {
 	list := o.list()
 	names := make([]string, len(list))
 	for i := range list {
@@ -194,22 +196,22 @@ func (o *tools) safe(name string) *transcript.Tool {
 	}
 	for own, safe := range recovery.SafeNames(names) {
 		if safe == name && own != name {
-			return o.named(own)
+			return o.byName(own)
 		}
 	}
 	return nil
 }
 
-// unless withholds a tool about whose calls nothing may be guessed.
-func (m *Mender) unless(t *transcript.Tool, rule string) (*transcript.Tool, string, *transcript.Tool) {
+// unlessGuarded returns the tool and the rule, or nothing for a guarded tool.
+func (m *Mender) unlessGuarded(t *transcript.Tool, rule string) (*transcript.Tool, string, *transcript.Tool) {
 	if m.guarded(t) {
 		return nil, "", nil
 	}
 	return t, rule, nil
 }
 
-// sole returns the one tool whose name matches, nil if there are several or none.
-func (o *tools) sole(match func(name string) bool) (found *transcript.Tool) {
+// uniqueMatch returns the tool whose name matches, nil if several or none do or if it is not allowed.
+func (o *offeredTools) uniqueMatch(match func(name string) bool) (found *transcript.Tool) {
 	list := o.list()
 	for i := range list {
 		t := &list[i]
@@ -227,8 +229,9 @@ func (o *tools) sole(match func(name string) bool) (found *transcript.Tool) {
 	return found
 }
 
-// last is the last part of a name with namespaces: mcp__fs__read_file, fs.read_file, fs/read_file, fs:read_file.
-func last(name string) string {
+// lastSegment returns the last part of a name with namespaces: read_file for mcp__fs__read_file, fs.read_file,
+// fs/read_file and fs:read_file.
+func lastSegment(name string) string {
 	if i := strings.LastIndexAny(name, "./:"); i >= 0 {
 		name = name[i+1:]
 	}
@@ -238,8 +241,8 @@ func last(name string) string {
 	return name
 }
 
-// opposites are words that a slip of a letter does not explain: a model that
-// writes one of them means it.
+// opposites are words that differ in few letters and a lot in meaning: a model that
+// writes one of them means it, so it is no typo.
 const opposites = " get set put add sub start restart stop open close enable disable lock unlock import export mount unmount " +
 	"subscribe unsubscribe push pull send receive encode decode encrypt decrypt upload download attach detach " +
 	"increase decrease increment decrement raise lower min max up down left right on off in out yes no first last " +
@@ -249,10 +252,9 @@ const opposites = " get set put add sub start restart stop open close enable dis
 
 func isOpposite(word string) bool { return strings.Contains(opposites, " "+word+" ") }
 
-// closeTo reports whether a is b with a slip of the pen: a distance of one, or
-// of two in names of ten letters and more, in letters that are no digits, and
-// not one known word for another.
-func closeTo(a, b string) bool {
+// isTypo reports whether a is b with a typo: an edit distance of one, or of two in names
+// of ten letters and more, with equal digits, and without one word of opposites for another.
+func isTypo(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	limit := 1
 	if min(len(a), len(b)) >= 10 {

@@ -2,14 +2,14 @@ package repair
 
 import "github.com/rebound-llm/rebound/recovery/transcript"
 
-// Object finds the one JSON object in a text that a schema accepts: as it stands, or
-// mended where it can only mean one thing. It is bounded as the judgement of an answer is.
+// Object returns the only JSON object in a text that a schema accepts, unchanged or repaired
+// without ambiguity. The bounds are those of the judgement of an answer.
 func (m *Mender) Object(text string, raw []byte) (object string, ok bool) {
 	if len(text) > maxArguments {
 		return "", false
 	}
-	work := maxJudged
-	s := &structure{schema: m.schemas.get(raw, &work), work: &work}
+	work := maxAnswerWork
+	s := &contentMender{schema: m.schemas.get(raw, &work), workLeft: &work}
 	if v, ok := s.valid(text); ok && v != nil {
 		return text, true
 	}
@@ -20,7 +20,7 @@ func (m *Mender) Object(text string, raw []byte) (object string, ok bool) {
 // Fits reports whether arguments are a JSON object that a tool's schema accepts. One
 // that cannot be checked within bounds does not fit.
 func (m *Mender) Fits(t transcript.Tool, args string) bool {
-	work := maxJudged
-	a := arguments{mender: m, tool: &t, schema: m.schemas.get(t.Parameters, &work), work: &work}
-	return len(args) <= maxArguments && a.valid(args) && !a.skipped
+	work := maxAnswerWork
+	a := argumentMender{mender: m, tool: &t, schema: m.schemas.get(t.Parameters, &work), workLeft: &work}
+	return len(args) <= maxArguments && a.valid(args) && !a.unchecked
 }

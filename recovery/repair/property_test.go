@@ -51,7 +51,7 @@ func damage(r *rand.Rand, s string, n int) string {
 }
 
 // keeps checks what holds of every verdict on one call.
-func keeps(t *testing.T, m *Mender, req *transcript.Body, d recovery.Draft) {
+func checkVerdict(t *testing.T, m *Mender, req *transcript.Body, d recovery.Draft) {
 	t.Helper()
 	v := m.Mend(req, d)
 	switch v.Judgement {
@@ -83,12 +83,12 @@ func keeps(t *testing.T, m *Mender, req *transcript.Body, d recovery.Draft) {
 		if err := json.Unmarshal([]byte(c.Arguments), &out); err != nil {
 			t.Fatalf("%+v became %q: %v", d, c.Arguments, err)
 		}
-		a := &arguments{schema: m.schemas.get(tool.Parameters, plenty()), work: plenty()}
+		a := &argumentMender{schema: m.schemas.get(tool.Parameters, fullBudget()), workLeft: fullBudget()}
 		if !a.valid(c.Arguments) {
 			t.Fatalf("%+v became %q, which is not valid: %s", d, c.Arguments, a.problem)
 		}
 		texts(out, func(s string) {
-			if !stems(s, input, string(tool.Parameters)) {
+			if !comesFrom(s, input, string(tool.Parameters)) {
 				t.Fatalf("%q became %q: the text %q was invented", input, c.Arguments, s)
 			}
 		})
@@ -129,7 +129,7 @@ func texts(v any, yield func(string)) {
 
 // stems reports whether a text comes from the input, after up to three layers
 // of escapes, or is a word of the schema.
-func stems(s, input, schema string) bool {
+func comesFrom(s, input, schema string) bool {
 	if strings.Contains(schema, string(transcript.String(s))) {
 		return true
 	}
@@ -171,21 +171,21 @@ func unicodeEscapes(s string) string {
 }
 
 func TestMendKeepsItsRules(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	r := rand.New(rand.NewPCG(7, 7))
 	tools := []string{"get_weather", "read_file", "bash", "GetWeather", "get_waether", "functions.read_file", ""}
 	finishes := []recovery.Finish{recovery.FinishCalls, recovery.FinishLength, recovery.FinishStop, recovery.FinishNone}
 	for range 8_000 {
 		d := call(tools[r.IntN(len(tools))], damage(r, seeds[r.IntN(len(seeds))], r.IntN(4)))
 		d.Finish = finishes[r.IntN(len(finishes))]
-		keeps(t, m, req, d)
+		checkVerdict(t, m, req, d)
 	}
 }
 
 // Quotes inside of a string that are not escaped never change what is said:
 // the model is asked again, or the meaning is the one that was meant.
 func TestUnescapedQuotes(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	r := rand.New(rand.NewPCG(9, 9))
 	pieces := []string{"Q", "Q", "Q", "say", " ", " ", ",", ":", "}", "{", "]", "days", "Q: 1", "Q, Qdays", "Q: Q", "\n", "x", "Q Qunit", "Q Qdays", ", ", "1"}
 	mended := 0
@@ -219,7 +219,7 @@ func TestUnescapedQuotes(t *testing.T) {
 
 // What is valid is never touched.
 func TestValidIsUntouched(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	r := rand.New(rand.NewPCG(8, 8))
 	found := 0
 	for range 20_000 {
@@ -230,7 +230,7 @@ func TestValidIsUntouched(t *testing.T) {
 		if json.Unmarshal([]byte(text), &v) != nil || v.City == nil {
 			continue
 		}
-		a := &arguments{schema: m.schemas.get(toolNamed(req, "get_weather").Parameters, plenty()), work: plenty()}
+		a := &argumentMender{schema: m.schemas.get(toolNamed(req, "get_weather").Parameters, fullBudget()), workLeft: fullBudget()}
 		if !a.valid(text) {
 			continue
 		}
@@ -245,10 +245,10 @@ func TestValidIsUntouched(t *testing.T) {
 }
 
 // patience is generous, for slow and busy machines: it tells linear from quadratic.
-const patience = 20 * time.Second
+const timeLimit = 20 * time.Second
 
 func TestHostileAnswers(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	const mega = 1 << 20
 	for name, text := range map[string]string{
 		"brackets":        strings.Repeat("[", 10*mega),
@@ -280,14 +280,14 @@ func TestHostileAnswers(t *testing.T) {
 		for _, d := range []recovery.Draft{call("get_weather", text), call("bash", text), call(text, "{}"), {Text: text, Finish: recovery.FinishStop}} {
 			began := time.Now()
 			m.Mend(req, d)
-			if took := time.Since(began); took > patience {
+			if took := time.Since(began); took > timeLimit {
 				t.Errorf("%s takes %v", name, took)
 			}
 		}
 		structured := request(t, `,"response_format":{"type":"json_object"}`)
 		began := time.Now()
 		m.Mend(structured, recovery.Draft{Text: text, Finish: recovery.FinishStop})
-		if took := time.Since(began); took > patience {
+		if took := time.Since(began); took > timeLimit {
 			t.Errorf("%s as content takes %v", name, took)
 		}
 	}
@@ -342,7 +342,7 @@ func TestHostileSchemas(t *testing.T) {
 		}
 		m.Mend(req, call("look_up", c.args+","))
 		m.Mend(req, call("look_up", strings.Replace(c.args, "{", `{"q":"1",`, 1)))
-		if took := time.Since(began); took > patience {
+		if took := time.Since(began); took > timeLimit {
 			t.Errorf("%s takes %v", name, took)
 		}
 	}
@@ -366,7 +366,7 @@ func manyProperties(n int) string {
 
 // A Mender is safe for concurrent use.
 func TestConcurrentMends(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+	req, m := withTools(t, ""), mender()
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -386,18 +386,18 @@ func TestConcurrentMends(t *testing.T) {
 
 // The cache keeps within its bounds and forgets what was used longest ago.
 func TestSchemaCache(t *testing.T) {
-	c := newSchemas()
+	c := newSchemaCache()
 	first := []byte(`{"title":"first"}`)
-	kept := c.get(first, plenty())
+	kept := c.get(first, fullBudget())
 	for i := range 3 * maxCachedSchemas {
-		c.get([]byte(`{"title":"`+itoa(i)+`"}`), plenty())
-		if c.get(first, plenty()) != kept {
+		c.get([]byte(`{"title":"`+itoa(i)+`"}`), fullBudget())
+		if c.get(first, fullBudget()) != kept {
 			t.Fatalf("the schema that is always used was forgotten after %d", i)
 		}
 	}
 	big := strings.Repeat("x", maxSchema-100)
 	for i := range 100 {
-		c.get([]byte(`{"title":"`+itoa(i)+`","description":"`+big+`"}`), plenty())
+		c.get([]byte(`{"title":"`+itoa(i)+`","description":"`+big+`"}`), fullBudget())
 	}
 	if n := c.Len(); n > maxCachedBytes/(maxSchema-100) {
 		t.Errorf("%d large schemas are kept", n)
@@ -410,14 +410,14 @@ func FuzzMend(f *testing.F) {
 	}
 	f.Add("", "", `<tool_call>{"name":"get_weather","arguments":{"city":"x"}}</tool_call>`, "stop")
 	f.Add("", "", `[get_weather(city='x')]`, "stop")
-	req, m := withKit(f, ""), mender()
+	req, m := withTools(f, ""), mender()
 	f.Fuzz(func(t *testing.T, name, args, text, reason string) {
 		d := call(name, args)
 		if text != "" {
 			d.Calls, d.Text = nil, text
 		}
 		d.Finish = finish(reason)
-		keeps(t, m, req, d)
+		checkVerdict(t, m, req, d)
 	})
 }
 
@@ -455,7 +455,7 @@ func FuzzDialects(f *testing.F) {
 		f.Add("x " + s + `{"name":"get_weather","arguments":{"city":"x"}}`)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		found := seeker{offers: func(name string) bool { return name == "get_weather" }}.leaks(text)
+		found := callFinder{offers: func(name string) bool { return name == "get_weather" }}.find(text)
 		before, calls := found.before, found.calls
 		if len(calls) > maxCalls || !strings.HasPrefix(text, before) {
 			t.Fatalf("%q: %q %v", text, before, calls)
@@ -469,7 +469,7 @@ func FuzzDialects(f *testing.F) {
 }
 
 func BenchmarkValidCall(b *testing.B) {
-	req, m := withKit(b, ""), mender()
+	req, m := withTools(b, ""), mender()
 	d := call("get_weather", seeds[0])
 	b.ReportAllocs()
 	for b.Loop() {
@@ -480,8 +480,8 @@ func BenchmarkValidCall(b *testing.B) {
 }
 
 // plenty is work for everything.
-func plenty() *int {
-	n := maxJudged
+func fullBudget() *int {
+	n := maxAnswerWork
 	return &n
 }
 
@@ -502,7 +502,7 @@ func TestWorkOfAnAnswer(t *testing.T) {
 	body := recoverytest.Parse(t, `{"model":"m","messages":[],"tools":[`+strings.Join(tools, ",")+`]}`, transcript.Chat)
 	d.Finish = recovery.FinishCalls
 	v := mender().Mend(body, d)
-	if most := maxJudged/(compileWork*properties) + 1; v.Judgement != recovery.JudgeReplace || len(v.Repairs) == 0 || len(v.Repairs) > most {
+	if most := maxAnswerWork/(compileWork*properties) + 1; v.Judgement != recovery.JudgeReplace || len(v.Repairs) == 0 || len(v.Repairs) > most {
 		t.Errorf("%v with %d of %d calls mended, at most %d should be", v.Judgement, len(v.Repairs), calls, most)
 	}
 }

@@ -17,47 +17,45 @@ import (
 
 // schema is a compiled schema. It is safe for concurrent use.
 type schema struct {
-	doc      any                // the schema as it was given, decoded; nil if it is not understood
-	compiled *jsonschema.Schema // relaxed; nil: whatever is an object passes
+	doc      any                // the decoded original; nil if it is not understood
+	compiled *jsonschema.Schema // relaxed; nil: any object passes
 	count    int                // subschemas
 	enums    int                // values in the largest enumeration
-	outline  *outline           // what of it can be checked without decoding; nil: nothing
+	outline  *outline           // the fast check of raw bytes; nil: there is none
 
-	mu   sync.Mutex // held during a validation, because work belongs to it
-	work meter
+	mu    sync.Mutex // held during a validation, which owns meter
+	meter meter
 }
 
-// meter counts the subschemas that a validation applies. A schema of a few
-// hundred bytes can describe more work than there is time for: each level
-// refers to the next one twice.
+// meter limits the subschemas that a validation applies. A schema of a few hundred bytes
+// can cause exponential work, if each level refers twice to the next.
 type meter struct{ left int }
 
-// errWork ends a validation that takes too long.
+// errWork aborts a validation that exceeds its work.
 var errWork = errors.New("the validation takes too long")
 
-// cost is the work that one subschema's keywords are. It is compiled into every subschema.
+// cost is a keyword, compiled into every subschema, that charges the work of the others.
 type cost struct {
 	meter *meter
-	each  int
+	work  int
 }
 
-// Validate implements jsonschema.SchemaExt. It panics to end the validation:
-// the library has no other way. check recovers.
+// Validate implements jsonschema.SchemaExt. It panics to abort the validation, because
+// the library offers no other way; check recovers.
 func (c cost) Validate(*jsonschema.ValidatorContext, any) {
-	if c.meter.left -= c.each; c.meter.left < 0 {
+	if c.meter.left -= c.work; c.meter.left < 0 {
 		panic(errWork)
 	}
 }
 
-// check validates a decoded value. Both results are nil if it passes; skipped
-// is set if that could not be found out within bounds, of which one is the work
-// that is left for the answer.
+// check validates a decoded value and charges the work. failure is nil if it passes.
+// skipped is true if it could not be checked within the bounds, or without a schema.
 func (s *schema) check(v any, work *int) (failure *jsonschema.ValidationError, skipped bool) {
 	if s.compiled == nil {
 		return nil, true
 	}
-	n, ok := measure(v, 0)
-	if *work -= n; !ok || *work <= 0 || n*max(1, s.enums) > 20*maxWork {
+	n, ok := countValues(v, 0)
+	if *work -= n; !ok || *work <= 0 || n*max(1, s.enums) > 20*maxValidationWork {
 		return nil, true
 	}
 	defer func() {
@@ -70,9 +68,9 @@ func (s *schema) check(v any, work *int) (failure *jsonschema.ValidationError, s
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.work.left = min(maxWork, *work)
-	*work -= s.work.left
-	defer func() { *work += max(s.work.left, 0) }()
+	s.meter.left = min(maxValidationWork, *work)
+	*work -= s.meter.left
+	defer func() { *work += max(s.meter.left, 0) }()
 	if err := s.compiled.Validate(v); err != nil {
 		if errors.As(err, &failure) {
 			return failure, false
@@ -82,21 +80,21 @@ func (s *schema) check(v any, work *int) (failure *jsonschema.ValidationError, s
 	return nil, false
 }
 
-// measure counts the values in v; ok is false for numbers that are too long for
-// exact arithmetic, and for nesting beyond the bounds.
-func measure(v any, depth int) (n int, ok bool) {
+// countValues counts the values in v. ok is false for numbers that are too long for
+// exact arithmetic, and for nesting beyond maxDepth.
+func countValues(v any, depth int) (n int, ok bool) {
 	if depth > maxDepth {
 		return 0, false
 	}
 	n = 1
 	add := func(v any) bool {
-		k, ok := measure(v, depth+1)
+		k, ok := countValues(v, depth+1)
 		n += k
 		return ok
 	}
 	switch v := v.(type) {
 	case json.Number:
-		return 1, tame(string(v))
+		return 1, boundedNumber(string(v))
 	case []any:
 		for _, item := range v {
 			if !add(item) {
@@ -113,9 +111,9 @@ func measure(v any, depth int) (n int, ok bool) {
 	return n, true
 }
 
-// tame reports whether a number is short enough to compute with: 1e1000000 is
-// nine bytes long and half a megabyte as an integer.
-func tame(number string) bool {
+// boundedNumber reports whether a number is small enough for exact arithmetic: 1e1000000
+// has nine bytes as text and half a megabyte as an integer.
+func boundedNumber(number string) bool {
 	if len(number) > 100 {
 		return false
 	}
@@ -123,64 +121,63 @@ func tame(number string) bool {
 	return i < 0 || len(strings.TrimLeft(number[i+1:], "+-0")) <= 3
 }
 
-// memo remembers what was made of bytes that come again and again. It is safe for
-// concurrent use.
+// memo caches values that are made from bytes. It is safe for concurrent use.
 type memo[V any] struct {
-	*store.Cache[madeOf, V]
-	seed maphash.Seed
-	each int // what an entry counts, besides its bytes
+	*store.Cache[memoKey, V]
+	seed          maphash.Seed
+	entryOverhead int // what an entry counts in addition to its bytes
 }
 
-// madeOf names bytes by their hash, which is seeded, and their length.
-type madeOf struct {
+// memoKey is the seeded hash and the length of the bytes.
+type memoKey struct {
 	hash   uint64
 	length int
 }
 
 func newMemo[V any](most, bytes int) memo[V] {
-	return memo[V]{store.NewCache[madeOf, V](bytes), maphash.MakeSeed(), bytes / most}
+	return memo[V]{store.NewCache[memoKey, V](bytes), maphash.MakeSeed(), bytes / most}
 }
 
-// of finds what was made of raw, or makes it, of a copy that stays as it is.
-func (m *memo[V]) of(raw []byte, produce func(own []byte) V) V {
-	key := madeOf{transcript.Sum(m.seed, 0, raw), len(raw)}
+// getOrMake returns the cached value for raw. If there is none, it calls produce with a
+// copy, which produce may keep.
+func (m *memo[V]) getOrMake(raw []byte, produce func(own []byte) V) V {
+	key := memoKey{transcript.Sum(m.seed, 0, raw), len(raw)}
 	v, ok := m.Get(key)
 	if !ok {
-		v = produce(bytes.Clone(raw)) // two may make the same, which is harmless
-		m.Put(key, v, len(raw)+m.each)
+		v = produce(bytes.Clone(raw)) // concurrent calls may both do this, which is harmless
+		m.Put(key, v, len(raw)+m.entryOverhead)
 	}
 	return v
 }
 
-// schemas compiles schemas and remembers them by their bytes. It is safe for
-// concurrent use.
-type schemas struct{ memo[*schema] }
+// schemaCache compiles schemas and caches them by their bytes. It is safe for concurrent use.
+type schemaCache struct{ memo[*schema] }
 
-func newSchemas() *schemas {
-	return &schemas{newMemo[*schema](maxCachedSchemas, maxCachedBytes)}
+func newSchemaCache() *schemaCache {
+	return &schemaCache{newMemo[*schema](maxCachedSchemas, maxCachedBytes)}
 }
 
-// get compiles raw, or finds it. The result is never nil; where no work is left for
-// the answer it checks nothing.
-func (c *schemas) get(raw []byte, work *int) *schema {
+// get returns the compiled schema of raw. The result is never nil; without work left it
+// checks nothing.
+func (c *schemaCache) get(raw []byte, work *int) *schema {
 	if len(raw) == 0 || len(raw) > maxSchema || *work <= 0 {
 		return &schema{}
 	}
-	return c.of(raw, func(own []byte) *schema {
+	return c.getOrMake(raw, func(own []byte) *schema {
 		s := compile(own)
 		*work -= compileWork * s.count
 		return s
 	})
 }
 
-// compile never fails: what cannot be compiled does not validate.
+// compile never fails: a schema that cannot be compiled accepts any object.
 func compile(raw []byte) *schema {
 	s := &schema{}
 	doc, ok := decode(raw, maxSchemaDepth)
 	if !ok {
 		return s
 	}
-	if _, ok := measure(doc, 0); !ok {
+	if _, ok := countValues(doc, 0); !ok {
 		return s
 	}
 	relaxer := relaxer{}
@@ -189,18 +186,18 @@ func compile(raw []byte) *schema {
 		return s
 	}
 	s.doc, s.count, s.enums = doc, relaxer.count, relaxer.enums
-	if len(relaxer.refs) > 0 && !relaxer.inside() {
+	if len(relaxer.refs) > 0 && !relaxer.refsAreLocal() {
 		return s
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(refusing{})
-	c.UseRegexpEngine(patterns)
+	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(compilePattern)
 	c.AssertVocabs()
 	c.RegisterVocabulary(&jsonschema.Vocabulary{
 		URL: "urn:rebound:work",
 		Compile: func(_ *jsonschema.CompilerContext, obj map[string]any) (jsonschema.SchemaExt, error) {
-			return cost{&s.work, 1 + width(obj)}, nil
+			return cost{&s.meter, 1 + listedCount(obj)}, nil
 		},
 	})
 	const location = "urn:rebound:schema"
@@ -213,8 +210,8 @@ func compile(raw []byte) *schema {
 	return s
 }
 
-// width is how many values and subschemas one schema lists itself.
-func width(obj map[string]any) (n int) {
+// listedCount counts the values and subschemas that one schema lists directly.
+func listedCount(obj map[string]any) (n int) {
 	for _, v := range obj {
 		switch v := v.(type) {
 		case []any:
@@ -226,7 +223,7 @@ func width(obj map[string]any) (n int) {
 	return n
 }
 
-// decode parses JSON with numbers as they are spelled.
+// decode parses JSON and keeps the spelling of numbers.
 func decode(raw []byte, depth int) (v any, ok bool) {
 	if transcript.Valid(raw, depth) != nil {
 		return nil, false
@@ -236,27 +233,27 @@ func decode(raw []byte, depth int) (v any, ok bool) {
 	return v, d.Decode(&v) == nil
 }
 
-// refusing loads nothing: a schema that a client sent must not make the gateway
-// read its files or call other hosts.
-type refusing struct{}
+// noLoader refuses to load anything: a client's schema must not make the gateway
+// read files or call other hosts.
+type noLoader struct{}
 
-var errRefused = errors.New("references outside of the schema are not followed")
+var errNoLoader = errors.New("references outside of the schema are not followed")
 
-func (refusing) Load(string) (any, error) { return nil, errRefused }
+func (noLoader) Load(string) (any, error) { return nil, errNoLoader }
 
-// patterns compiles a pattern. One that Go does not know (look-ahead), or that
-// is too long, matches nothing: only property names are ever matched, and one
-// that matches nothing demands nothing.
-func patterns(s string) (jsonschema.Regexp, error) {
+// compilePattern compiles a pattern. One that Go does not support (look-ahead) or that
+// is too long matches nothing. That never makes a schema stricter, because only
+// patternProperties are left to match: relaxer removes pattern.
+func compilePattern(s string) (jsonschema.Regexp, error) {
 	if len(s) <= maxPattern {
 		if re, err := regexp.Compile(s); err == nil {
 			return re, nil
 		}
 	}
-	return nothing(s), nil
+	return matchNothing(s), nil
 }
 
-type nothing string
+type matchNothing string
 
-func (n nothing) String() string        { return string(n) }
-func (nothing) MatchString(string) bool { return false }
+func (n matchNothing) String() string        { return string(n) }
+func (matchNothing) MatchString(string) bool { return false }

@@ -8,7 +8,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// resolve follows local references of a schema.
+// resolve follows the local references of a schema; nil if it is no object.
 func (c *coercer) resolve(s any) map[string]any {
 	for range 16 {
 		m, ok := s.(map[string]any)
@@ -47,18 +47,18 @@ func (c *coercer) lookup(ref string) (any, bool) {
 	return at, true
 }
 
-// forms are the alternatives that a schema allows, without references. What is done
-// with one afterwards costs no more than what it lists, which is counted here.
-func (c *coercer) forms(s any, depth int) (out []map[string]any) {
+// alternatives returns the alternatives that a schema allows, with references resolved. It
+// charges what they list, which covers the caller's work on them.
+func (c *coercer) alternatives(s any, depth int) (out []map[string]any) {
 	m := c.resolve(s)
-	if m == nil || depth > 8 || *c.work <= 0 {
+	if m == nil || depth > 8 || *c.workLeft <= 0 {
 		return nil
 	}
-	*c.work -= 1 + width(m)
+	*c.workLeft -= 1 + listedCount(m)
 	for _, word := range []string{"anyOf", "oneOf"} {
 		if alternatives, ok := m[word].([]any); ok {
 			for _, a := range alternatives[:min(len(alternatives), 64)] {
-				out = append(out, c.forms(a, depth+1)...)
+				out = append(out, c.alternatives(a, depth+1)...)
 			}
 		}
 	}
@@ -68,8 +68,8 @@ func (c *coercer) forms(s any, depth int) (out []map[string]any) {
 	return append([]map[string]any{m}, out...)
 }
 
-// kinds are the types that a schema without alternatives allows; nil allows all.
-func kinds(m map[string]any) []string {
+// allowedTypes returns the types that one alternative allows; nil allows all.
+func allowedTypes(m map[string]any) []string {
 	var out []string
 	switch t := m["type"].(type) {
 	case string:
@@ -95,8 +95,8 @@ func kinds(m map[string]any) []string {
 	return out
 }
 
-// limits are the values that a schema enumerates.
-func limits(m map[string]any) ([]any, bool) {
+// enumValues returns the values that a schema enumerates.
+func enumValues(m map[string]any) ([]any, bool) {
 	if values, ok := m["enum"].([]any); ok && len(values) > 0 {
 		return values, true
 	}
@@ -106,39 +106,39 @@ func limits(m map[string]any) ([]any, bool) {
 	return nil, false
 }
 
-// kindNames are the types by their names in a schema.
-var kindNames = [...]string{kindNull: "null", kindBool: "boolean", kindNumber: "number", kindString: "string", kindArray: "array", kindObject: "object"}
+// typeOfKind maps kinds to the names of types in a schema.
+var typeOfKind = [...]string{kindNull: "null", kindBool: "boolean", kindNumber: "number", kindString: "string", kindArray: "array", kindObject: "object"}
 
-// fits reports whether a value has one of the types.
-func (v *value) fits(types []string) bool {
-	return types == nil || slices.Contains(types, kindNames[v.kind]) || v.kind == kindNumber && integral(v.text) && slices.Contains(types, "integer")
+// hasType reports whether a value has one of the types; nil allows all.
+func (v *value) hasType(types []string) bool {
+	return types == nil || slices.Contains(types, typeOfKind[v.kind]) || v.kind == kindNumber && integral(v.text) && slices.Contains(types, "integer")
 }
 
-// integral reports whether a number is an integer by its spelling.
+// integral reports whether a number is an integer without an exponent; 2.0 counts.
 func integral(s string) bool {
 	whole, fraction, _ := strings.Cut(s, ".")
 	return !strings.ContainsAny(s, "eE") && whole != "" && strings.Trim(fraction, "0") == ""
 }
 
-// declared reports whether all names in a value are properties of its schema,
-// whatever their spelling. A name that is none shows that a text was misread.
-func declared(v *value, doc any, work *int) bool {
-	c := &coercer{root: doc, work: work}
-	return c.declared(v, doc, 0)
+// onlyDeclared reports whether all names in a value are properties of its schema,
+// apart from their spelling. Another name shows that the text was misread.
+func onlyDeclared(v *value, doc any, work *int) bool {
+	c := &coercer{root: doc, workLeft: work}
+	return c.onlyDeclared(v, doc, 0)
 }
 
-func (c *coercer) declared(v *value, s any, depth int) bool {
-	if *c.work--; *c.work <= 0 || depth > maxDepth {
+func (c *coercer) onlyDeclared(v *value, s any, depth int) bool {
+	if *c.workLeft--; *c.workLeft <= 0 || depth > maxDepth {
 		return false
 	}
 	known := map[string]any{}
 	open := false
 	var items []any
-	for _, f := range c.forms(s, 0) {
-		parts := append([]any{f}, every(f["allOf"])...)
+	for _, f := range c.alternatives(s, 0) {
+		parts := append([]any{f}, listItems(f["allOf"])...)
 		for _, part := range parts {
 			m := c.resolve(part)
-			for name, p := range propertiesOfForm(m) {
+			for name, p := range propertiesIn(m) {
 				known[trajectory.Plain(name)] = p
 			}
 			if m["additionalProperties"] == true || m["patternProperties"] != nil {
@@ -154,26 +154,26 @@ func (c *coercer) declared(v *value, s any, depth int) bool {
 	}
 	for _, m := range v.members {
 		p, ok := known[trajectory.Plain(m.name)]
-		if !ok && len(known) > 0 && !open || !isName(m.name) || ok && !c.declared(m.val, p, depth+1) {
+		if !ok && len(known) > 0 && !open || !isName(m.name) || ok && !c.onlyDeclared(m.val, p, depth+1) {
 			return false
 		}
 	}
 	for _, item := range v.items {
-		if len(items) == 1 && !c.declared(item, items[0], depth+1) {
+		if len(items) == 1 && !c.onlyDeclared(item, items[0], depth+1) {
 			return false
 		}
 	}
 	return true
 }
 
-// isName reports whether a name has no more than letters, digits and what joins them.
+// isName reports whether a name consists of letters, digits, and the signs _ - . $.
 func isName(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' && c != '-' && c != '.' && c != '$'
 	})
 }
 
-func propertiesOfForm(m map[string]any) map[string]any {
+func propertiesIn(m map[string]any) map[string]any {
 	p, _ := m["properties"].(map[string]any)
 	return p
 }

@@ -9,30 +9,30 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// outline is the part of a schema that can be checked on the bytes of a value,
-// without decoding it: types, required members, enumerations of strings. Most
-// tools demand no more. It only tells that a value certainly passes; whatever
-// else it meets is left to the schema itself. It is immutable.
+// outline checks a value's bytes, without decoding them, against the parts of a schema that
+// allow it: types, required members, enumerations of strings. Most tools use no
+// others. It can only prove that a value passes; in all other cases the
+// compiled schema decides. It is immutable.
 //
-// It is there for speed: a call of a recorded session takes 0.9 µs and 2
-// allocations with it, 7.6 µs and 29 with the library alone, which is 4 % of what
-// an agent's request of 57 KB costs. BenchmarkRecordedCalls measures that.
+// It exists for speed: a call of a recorded session takes 0.9 µs and 2
+// allocations with it, 7.6 µs and 29 with the library alone, which is 4 % of the cost of
+// an agent's request of 57 KB. BenchmarkRecordedCalls measures that.
 type outline struct {
-	types   typeSet
-	enum    []string // nil: any value
-	members map[string]listed
-	open    bool     // members that are not listed pass
-	need    uint64   // bits of the required members
-	items   *outline // nil: any
+	types    typeSet
+	enum     []string // nil: any value
+	members  map[string]memberOutline
+	open     bool     // other members pass
+	required uint64   // bits of the required members
+	items    *outline // nil: any
 }
 
-// listed is a member that the schema names.
-type listed struct {
-	outline *outline // nil: cannot be told
+// memberOutline is a member that the schema names.
+type memberOutline struct {
+	outline *outline // nil: the compiled schema decides
 	bit     uint64   // of a required member
 }
 
-// typeSet are JSON types.
+// typeSet is a set of JSON types.
 type typeSet uint8
 
 const (
@@ -49,20 +49,20 @@ const (
 var typeNames = map[string]typeSet{"null": typeNull, "boolean": typeBool, "integer": typeInteger, "number": typeNumber | typeInteger,
 	"string": typeString, "array": typeArray, "object": typeObject}
 
-// The bounds of an outline; what exceeds them cannot be told.
+// The bounds of an outline. The compiled schema decides what exceeds them.
 const (
-	maxOutline  = 8  // levels of the schema: each is scanned once more
-	maxListed   = 64 // required members
-	maxOutlined = 32 // values of an enumeration
+	maxOutlineDepth = 8  // levels of the schema: each is scanned once more
+	maxRequired     = 64 // required members
+	maxOutlineEnum  = 32 // values of an enumeration
 )
 
-// outlineOf reads a relaxed schema; nil if nothing can be told of it.
+// outlineOf returns the outline of a relaxed schema, nil if it uses other keywords.
 func outlineOf(v any, depth int) *outline {
 	if on, ok := v.(bool); ok && on {
 		return &outline{types: typeAny, open: true}
 	}
 	m, ok := v.(map[string]any)
-	if !ok || depth > maxOutline {
+	if !ok || depth > maxOutlineDepth {
 		return nil
 	}
 	o := &outline{types: typeAny, open: true}
@@ -71,17 +71,17 @@ func outlineOf(v any, depth int) *outline {
 		case "type":
 			o.types, ok = typesOf(val)
 		case "enum":
-			o.enum, ok = stringsIn(val, maxOutlined)
+			o.enum, ok = stringsIn(val, maxOutlineEnum)
 		case "items":
 			o.items = outlineOf(val, depth+1)
 			ok = o.items != nil
 		case "properties":
-			ok = o.list(val, depth)
+			ok = o.addProperties(val, depth)
 		case "required":
-			ok = o.require(val)
+			ok = o.addRequired(val)
 		case "additionalProperties":
 			o.open, _ = val.(bool)
-		case "$defs", "definitions": // only what refers to them
+		case "$defs", "definitions": // they matter only through $ref
 		case "title", "description", "default", "examples", "$schema", "$comment", "deprecated", "readOnly", "writeOnly", "nullable":
 		default:
 			ok = false
@@ -93,30 +93,30 @@ func outlineOf(v any, depth int) *outline {
 	return o
 }
 
-// list takes over the properties of a schema.
-func (o *outline) list(v any, depth int) bool {
+// addProperties adds the properties of a schema.
+func (o *outline) addProperties(v any, depth int) bool {
 	properties, ok := v.(map[string]any)
 	for name, p := range properties {
-		o.put(name, func(l *listed) { l.outline = outlineOf(p, depth+1) })
+		o.updateMember(name, func(l *memberOutline) { l.outline = outlineOf(p, depth+1) })
 	}
 	return ok
 }
 
-// require takes over the names of the members that must be there.
-func (o *outline) require(v any) bool {
-	names, ok := stringsIn(v, maxListed)
+// addRequired adds the names of the required members.
+func (o *outline) addRequired(v any) bool {
+	names, ok := stringsIn(v, maxRequired)
 	for i, name := range names {
-		o.need |= 1 << i
-		o.put(name, func(l *listed) { l.bit |= 1 << i })
+		o.required |= 1 << i
+		o.updateMember(name, func(l *memberOutline) { l.bit |= 1 << i })
 	}
 	return ok
 }
 
-// put changes what is told of a member. A required one that no property
-// describes can be anything, which only its value being left alone says.
-func (o *outline) put(name string, change func(*listed)) {
+// updateMember changes one member. A required member that is no property keeps a
+// nil outline, so the compiled schema decides.
+func (o *outline) updateMember(name string, change func(*memberOutline)) {
 	if o.members == nil {
-		o.members = map[string]listed{}
+		o.members = map[string]memberOutline{}
 	}
 	l := o.members[name]
 	change(&l)
@@ -139,10 +139,10 @@ func typesOf(v any) (types typeSet, ok bool) {
 	return types, true
 }
 
-// stringsIn are the elements of a list of at most so many strings.
-func stringsIn(v any, most int) (out []string, ok bool) {
+// stringsIn returns the elements of a list of strings; ok is false for longer lists and other values.
+func stringsIn(v any, limit int) (out []string, ok bool) {
 	list, ok := v.([]any)
-	if !ok || len(list) > most {
+	if !ok || len(list) > limit {
 		return nil, false
 	}
 	out = make([]string, 0, len(list))
@@ -156,14 +156,13 @@ func stringsIn(v any, most int) (out []string, ok bool) {
 	return out, true
 }
 
-// certainly reports whether a text is valid JSON, an object, and accepted by the
-// schema. False says nothing.
-func (s *schema) certainly(text string) bool {
+// certainlyAccepts reports whether a text is certainly a JSON object that the schema accepts.
+// False means that it is unknown.
+func (s *schema) certainlyAccepts(text string) bool {
 	return s.outline != nil && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && s.outline.object([]byte(text))
 }
 
-// object reports whether raw, which begins like an object, is a valid one that
-// certainly passes.
+// object reports whether raw, which begins with a brace, is a valid object that certainly passes.
 func (o *outline) object(raw []byte) bool {
 	var d transcript.Document
 	c, ok := d.Open(raw, maxDepth)
@@ -173,7 +172,7 @@ func (o *outline) object(raw []byte) bool {
 	seen := uint64(0)
 	for c.Next() {
 		l, known := o.members[string(c.Name())]
-		valid := utf8.Valid(c.Name()) // else it may become a name that is listed
+		valid := utf8.Valid(c.Name()) // else decoding may turn it into a listed name
 		v := c.Value()
 		switch {
 		case v == nil || !valid:
@@ -185,7 +184,7 @@ func (o *outline) object(raw []byte) bool {
 		}
 		seen |= l.bit
 	}
-	return d.End(c) && seen&o.need == o.need
+	return d.End(c) && seen&o.required == o.required
 }
 
 // passes reports whether a valid value certainly passes.
@@ -208,7 +207,7 @@ func (o *outline) passes(raw []byte) bool {
 	if o.types&typeNumber != 0 {
 		return true
 	}
-	return o.types&typeInteger != 0 && whole(raw)
+	return o.types&typeInteger != 0 && isInteger(raw)
 }
 
 // elements reports whether all elements of a valid array certainly pass.
@@ -227,7 +226,7 @@ func (o *outline) elements(raw []byte) bool {
 }
 
 // whole reports whether a number is written as an integer.
-func whole(raw []byte) bool {
+func isInteger(raw []byte) bool {
 	for _, c := range raw[min(1, len(raw)-1):] {
 		if c < '0' || c > '9' {
 			return false

@@ -7,7 +7,7 @@ import (
 )
 
 // outlined are schemas of all that an outline can and cannot tell.
-var outlined = []string{
+var outlineSchemas = []string{
 	`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"]}`,
 	`{"type":"object","properties":{"a":{"type":["string","null"],"enum":["x","a\\nb"]},"b":{"type":"number","minimum":3}},"additionalProperties":false}`,
 	`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","properties":{"b":{"type":"boolean"}},"required":["b"]}}}}`,
@@ -23,23 +23,23 @@ var outlined = []string{
 }
 
 // scalars and more of which arguments are made.
-var bits = []string{`"x"`, `"a\nb"`, `"a\\nb"`, `"long text"`, `""`, `1`, `-0`, `1.0`, `2.5`, `1e2`, `-7`, `true`, `null`, `[]`, `{}`, `["x",1]`,
+var sampleValues = []string{`"x"`, `"a\nb"`, `"a\\nb"`, `"long text"`, `""`, `1`, `-0`, `1.0`, `2.5`, `1e2`, `-7`, `true`, `null`, `[]`, `{}`, `["x",1]`,
 	`[{"b":true}]`, `[{"b":1},{}]`, `{"k":1}`, `{"b":"x"}`, `01`, `tru`, `[1,]`, ``, `"`}
 
 // TestOutlines: what certainly passes passes the schema itself, too.
 func TestOutlines(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	names := []string{"a", "b", "c", `\u0061`, "", "\xff", "d"}
-	value := func() string { return bits[r.IntN(len(bits))] }
-	certain, valid, known, whole := 0, 0, newSchemas(), map[string]*schema{}
+	value := func() string { return sampleValues[r.IntN(len(sampleValues))] }
+	certain, valid, known, whole := 0, 0, newSchemaCache(), map[string]*schema{}
 	check := func(raw, text string) {
-		s := known.get([]byte(raw), plenty())
+		s := known.get([]byte(raw), fullBudget())
 		if whole[raw] == nil {
 			whole[raw] = compile([]byte(raw))
 			whole[raw].outline = nil
 		}
-		a := &arguments{schema: whole[raw], work: plenty()}
-		switch sure := s.certainly(text); {
+		a := &argumentMender{schema: whole[raw], workLeft: fullBudget()}
+		switch sure := s.certainlyAccepts(text); {
 		case a.valid(text):
 			valid++
 			if sure {
@@ -50,7 +50,7 @@ func TestOutlines(t *testing.T) {
 		}
 	}
 	for range 60_000 {
-		schema, text := outlined[r.IntN(len(outlined))], "{"
+		schema, text := outlineSchemas[r.IntN(len(outlineSchemas))], "{"
 		for i := range r.IntN(4) {
 			if i > 0 {
 				text += ","
@@ -65,7 +65,7 @@ func TestOutlines(t *testing.T) {
 	if valid < 10_000 || certain < valid/3 || certain == valid {
 		t.Errorf("%d of %d that are valid were certain", certain, valid)
 	}
-	weather := toolNamed(withKit(t, ""), "get_weather").Parameters
+	weather := toolNamed(withTools(t, ""), "get_weather").Parameters
 	for range 5000 {
 		check(string(weather), damage(r, seeds[r.IntN(len(seeds))], r.IntN(3)))
 	}

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// relaxer rewrites a schema so that it does not check what passes anyway:
-// format, pattern, and properties that are not listed. Where relaxing a part
-// would make the whole stricter (not, if), the whole goes, and one that wants
-// exactly one alternative (oneOf) takes any.
+// relaxer rewrites a schema so that it does not check format, pattern, and properties
+// that are not listed: answers may violate these. If relaxing a part makes its
+// parent stricter (not, if), the parent is removed. oneOf becomes anyOf.
 type relaxer struct {
 	count int      // subschemas
 	enums int      // values of the largest enumeration
@@ -19,7 +18,7 @@ type relaxer struct {
 func (x *relaxer) root(doc any) any {
 	out, _ := x.schema(doc)
 	if m, ok := out.(map[string]any); ok {
-		// A dialect that is not one of the standard ones would have to be loaded.
+		// The library would have to load a dialect that is not one of the standard ones.
 		if s, ok := m["$schema"].(string); !ok || !strings.Contains(s, "://json-schema.org/") {
 			delete(m, "$schema")
 		}
@@ -27,13 +26,13 @@ func (x *relaxer) root(doc any) any {
 	return out
 }
 
-// inside reports whether all references stay inside of the document.
-func (x *relaxer) inside() bool {
+// refsAreLocal reports whether all references stay inside the document.
+func (x *relaxer) refsAreLocal() bool {
 	return !slices.ContainsFunc(x.refs, func(ref string) bool { return strings.Contains(strings.TrimPrefix(ref, "#"), ":") })
 }
 
-// schema returns a relaxed copy of a schema, or of a list of them; loose is set if it
-// accepts more than the original may.
+// schema returns a relaxed copy of a schema or of a list of schemas; loose is true if it
+// may accept more than the original.
 func (x *relaxer) schema(v any) (out any, loose bool) {
 	if list, ok := v.([]any); ok {
 		r := make([]any, len(list))
@@ -59,8 +58,8 @@ func (x *relaxer) schema(v any) (out any, loose bool) {
 			loose = true
 			continue
 		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			val, sub = x.named(val)
-			sub = sub && key != "$defs" && key != "definitions" // they count where they are referred to
+			val, sub = x.schemaMap(val)
+			sub = sub && key != "$defs" && key != "definitions" // references count, see below
 		case "additionalProperties", "unevaluatedProperties", "items", "allOf", "anyOf", "oneOf", "prefixItems", "contains",
 			"propertyNames", "not", "if", "then", "else", "additionalItems", "unevaluatedItems":
 			if val == false && strings.HasSuffix(key, "Properties") {
@@ -88,12 +87,12 @@ func (x *relaxer) schema(v any) (out any, loose bool) {
 		all, _ := r["allOf"].([]any)
 		r["allOf"] = append(slices.Clip(all), map[string]any{"anyOf": alternatives})
 	}
-	nullable(r)
+	expandNullable(r)
 	return r, loose
 }
 
-// named relaxes the schemas that stand under names.
-func (x *relaxer) named(v any) (out any, loose bool) {
+// schemaMap relaxes the schemas in an object such as properties.
+func (x *relaxer) schemaMap(v any) (out any, loose bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return v, false
@@ -106,8 +105,8 @@ func (x *relaxer) named(v any) (out any, loose bool) {
 	return r, loose
 }
 
-// nullable honours OpenAPI's word for "or null".
-func nullable(r map[string]any) {
+// expandNullable replaces OpenAPI's nullable by the type null.
+func expandNullable(r map[string]any) {
 	if on, ok := r["nullable"].(bool); !ok || !on {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The names of what the tolerant parser mended.
+// The repairs of the tolerant parser, as named in events.
 const (
 	ruleTrailingComma  = "trailing_comma"
 	ruleSingleQuotes   = "single_quotes"
@@ -32,58 +32,58 @@ var (
 	errTooDeep   = errors.New("JSON that is nested too deep")
 )
 
-// parser reads JSON as models write it. It is linear in the text and mends
-// only what has one meaning:
+// parser reads JSON as models write it, in time linear in the text. It accepts and
+// repairs these deviations, because each has only one meaning:
 //
 //   - commas before a closing bracket
-//   - strings in single quotes, or in typographic ones, that end where a string must end
+//   - strings in single or typographic quotes that end where a string must end
 //   - True, False, None
 //   - names without quotes
 //   - comments
 //   - control characters in strings, which stay what they are
 //   - backslashes that escape nothing, which stay backslashes
-//   - missing closing brackets, where close allows it and nothing but brackets is missing
-//   - closing brackets too many, behind the value
+//   - missing closing brackets, if canClose and nothing but brackets is missing
+//   - up to three extra closing brackets behind the value
 //   - names that occur twice with equal values
-//   - a comma or colon that is missing where space and the next name, object or string follow
+//   - a missing comma or colon, if space and the next name, object or string follow
 //
 // It never supplies a quote or a value.
 type parser struct {
-	in    string
-	i     int
-	depth int
-	close bool     // missing brackets may be closed
-	rules []string // what was mended, each once, in order
-	open  bool     // the text ended inside a value
-	gemma bool     // strings stand between Gemma's marks
+	in          string
+	i           int
+	depth       int
+	canClose    bool     // missing brackets may be added
+	rules       []string // the repairs, each once, in order
+	endedInside bool     // the text ended inside a value
+	gemma       bool     // strings are enclosed in gemmaQuote
 }
 
-// readTolerant reads one value, which must be all of the text.
+// readTolerant reads a text that consists of one value.
 func readTolerant(in string, close bool) (v *value, rules []string, err error) {
-	r := parser{in: in, close: close}
+	r := parser{in: in, canClose: close}
 	r.i = len(in) - len(strings.TrimPrefix(in, "\ufeff"))
 	if v, err = r.value(); err != nil {
 		return nil, nil, err
 	}
-	if err := r.rest(); err != nil {
+	if err := r.readTrailing(); err != nil {
 		return nil, nil, err
 	}
 	return v, r.rules, nil
 }
 
-// readPrefix reads the value at the beginning of the text strictly enough that
-// its end is certain, and returns where it ends, or how far it was read.
+// readPrefix reads the value at the beginning of the text, without adding brackets, so that
+// its end is certain. It returns the offset of the end; after an error, how far it read.
 func readPrefix(in string) (v *value, rules []string, end int, err error) {
 	r := parser{in: in}
-	if v, err = r.value(); err != nil && r.open {
+	if v, err = r.value(); err != nil && r.endedInside {
 		r.i = len(in)
 	}
 	return v, r.rules, r.i, err
 }
 
-// rest accepts what may follow the value: space, and stray closing brackets.
-func (r *parser) rest() error {
-	if err := r.space(); err != nil {
+// readTrailing accepts what may follow the value: space and extra closing brackets.
+func (r *parser) readTrailing() error {
+	if err := r.skipSpace(); err != nil {
 		return err
 	}
 	stray := 0
@@ -93,7 +93,7 @@ func (r *parser) rest() error {
 		}
 		stray++
 		r.i++
-		if err := r.space(); err != nil {
+		if err := r.skipSpace(); err != nil {
 			return err
 		}
 	}
@@ -101,39 +101,39 @@ func (r *parser) rest() error {
 		if r.has(ruleBrackets) {
 			return errAmbiguous
 		}
-		r.note(ruleExtraBrackets)
+		r.addRule(ruleExtraBrackets)
 	}
 	return nil
 }
 
 func (r *parser) has(rule string) bool { return slices.Contains(r.rules, rule) }
 
-func (r *parser) note(rule string) {
+func (r *parser) addRule(rule string) {
 	if !r.has(rule) {
 		r.rules = append(r.rules, rule)
 	}
 }
 
-// space skips whitespace and comments.
-func (r *parser) space() error {
+// skipSpace skips white space and comments.
+func (r *parser) skipSpace() error {
 	for r.i < len(r.in) {
 		switch c := r.in[r.i]; {
 		case c == ' ' || c == '\n' || c == '\r' || c == '\t':
 			r.i++
 		case c == '#':
-			r.line()
+			r.skipLine()
 		case c == '/' && strings.HasPrefix(r.in[r.i:], "//"):
-			r.line()
+			r.skipLine()
 		case c == '/' && strings.HasPrefix(r.in[r.i:], "/*"):
 			end := strings.Index(r.in[r.i+2:], "*/")
 			if end < 0 {
 				return errOpen
 			}
-			r.note(ruleComments)
+			r.addRule(ruleComments)
 			r.i += end + 4
 		case strings.HasPrefix(r.in[r.i:], "\u00a0"), strings.HasPrefix(r.in[r.i:], `\n`):
-			r.note(ruleSpaces)
-			r.i += len(`\n`) // either has two bytes
+			r.addRule(ruleSpaces)
+			r.i += len(`\n`) // both have two bytes
 		default:
 			return nil
 		}
@@ -141,8 +141,8 @@ func (r *parser) space() error {
 	return nil
 }
 
-func (r *parser) line() {
-	r.note(ruleComments)
+func (r *parser) skipLine() {
+	r.addRule(ruleComments)
 	if end := strings.IndexByte(r.in[r.i:], '\n'); end >= 0 {
 		r.i += end
 	} else {
@@ -151,7 +151,7 @@ func (r *parser) line() {
 }
 
 func (r *parser) value() (*value, error) {
-	if err := r.space(); err != nil {
+	if err := r.skipSpace(); err != nil {
 		return nil, err
 	}
 	if r.i >= len(r.in) {
@@ -165,8 +165,8 @@ func (r *parser) value() (*value, error) {
 	case c == '-' || c >= '0' && c <= '9':
 		return r.number()
 	}
-	if q, ok := r.quotation(); ok {
-		lit, err := r.str(q)
+	if q, ok := r.quoteAt(); ok {
+		lit, err := r.stringAt(q)
 		if err != nil {
 			return nil, err
 		}
@@ -183,40 +183,40 @@ func (r *parser) enter() error {
 	return nil
 }
 
-// more passes what stands in front of the next member or item, and reports whether
-// there is one; else it passes the closing bracket. joins says that another one may
-// begin where a comma is missing.
-func (r *parser) more(first bool, end byte, joins func() bool) (bool, error) {
-	if err := r.space(); err != nil {
+// nextElement skips the separator in front of the next member or item and returns true; at the
+// end it skips the closing bracket and returns false. joins reports whether another
+// element may begin here without a comma.
+func (r *parser) nextElement(first bool, end byte, joins func() bool) (bool, error) {
+	if err := r.skipSpace(); err != nil {
 		return false, err
 	}
 	if !first { // after a value
 		switch {
-		case r.i >= len(r.in): // only brackets may be missing, and a number may go on
-			if r.open = true; !r.close || r.in[r.i-1] >= '0' && r.in[r.i-1] <= '9' {
+		case r.i >= len(r.in): // only brackets may be missing, and a number may be incomplete
+			if r.endedInside = true; !r.canClose || r.in[r.i-1] >= '0' && r.in[r.i-1] <= '9' {
 				return false, errOpen
 			}
-			r.note(ruleBrackets)
+			r.addRule(ruleBrackets)
 			return false, nil
-		case r.in[r.i] != end && (r.in[r.i] == ']' || r.in[r.i] == '}') && r.depth > 1 && r.close:
-			r.note(ruleBrackets) // what is around closes
+		case r.in[r.i] != end && (r.in[r.i] == ']' || r.in[r.i] == '}') && r.depth > 1 && r.canClose:
+			r.addRule(ruleBrackets) // an outer value closes
 			return false, nil
 		case r.in[r.i] == ',':
 			r.i++
-			if err := r.space(); err != nil {
+			if err := r.skipSpace(); err != nil {
 				return false, err
 			}
 			if r.i < len(r.in) && r.in[r.i] == end {
-				r.note(ruleTrailingComma)
+				r.addRule(ruleTrailingComma)
 			}
-		case r.in[r.i] != end && r.spaced() && joins():
-			r.note(ruleComma)
+		case r.in[r.i] != end && r.afterSpace() && joins():
+			r.addRule(ruleComma)
 		case r.in[r.i] != end:
 			return false, errSyntax
 		}
 	}
 	if r.i >= len(r.in) {
-		return false, r.cut()
+		return false, r.endedEarly()
 	}
 	if r.in[r.i] == end {
 		r.i++
@@ -233,25 +233,25 @@ func (r *parser) object() (*value, error) {
 	v := &value{kind: kindObject}
 	seen := map[string]int{}
 	for first := true; ; first = false {
-		// A name may follow: its colon is demanded below.
-		more, err := r.more(first, '}', func() bool { return r.in[r.i] == '"' && !r.gemma })
+		// A quote may begin a name: the colon behind it is checked below.
+		more, err := r.nextElement(first, '}', func() bool { return r.in[r.i] == '"' && !r.gemma })
 		if err != nil || !more {
 			return v, err
 		}
 		name, lit, err := r.name()
 		if err == nil {
-			err = r.space()
+			err = r.skipSpace()
 		}
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case r.i >= len(r.in):
-			return nil, r.cut()
+			return nil, r.endedEarly()
 		case r.in[r.i] == ':':
 			r.i++
-		case r.in[r.i] == '"' && r.spaced() && !r.has(ruleComma):
-			r.note(ruleColon)
+		case r.in[r.i] == '"' && r.afterSpace() && !r.has(ruleComma):
+			r.addRule(ruleColon)
 		default:
 			return nil, errSyntax
 		}
@@ -263,7 +263,7 @@ func (r *parser) object() (*value, error) {
 			if !v.members[at].val.equal(val) {
 				return nil, errAmbiguous
 			}
-			r.note(ruleDuplicateNames)
+			r.addRule(ruleDuplicateNames)
 			continue
 		}
 		seen[name] = len(v.members)
@@ -278,7 +278,7 @@ func (r *parser) array() (*value, error) {
 	defer func() { r.depth-- }()
 	v := &value{kind: kindArray}
 	for first := true; ; first = false {
-		more, err := r.more(first, ']', func() bool { return r.in[r.i] == '{' && v.items[len(v.items)-1].kind == kindObject })
+		more, err := r.nextElement(first, ']', func() bool { return r.in[r.i] == '{' && v.items[len(v.items)-1].kind == kindObject })
 		if err != nil || !more {
 			return v, err
 		}
@@ -290,12 +290,12 @@ func (r *parser) array() (*value, error) {
 	}
 }
 
-// spaced reports whether space stands in front of the place.
-func (r *parser) spaced() bool {
-	return r.i > 0 && strings.IndexByte(blanks, r.in[r.i-1]) >= 0
+// afterSpace reports whether white space precedes the current offset.
+func (r *parser) afterSpace() bool {
+	return r.i > 0 && strings.IndexByte(whitespace, r.in[r.i-1]) >= 0
 }
 
-func (r *parser) cut() error {
-	r.open = true
+func (r *parser) endedEarly() error {
+	r.endedInside = true
 	return errOpen
 }

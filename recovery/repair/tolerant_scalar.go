@@ -7,7 +7,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// word is the identifier at the place.
+// word returns the identifier at the current offset, "" if there is none.
 func (r *parser) word() string {
 	i := r.i
 	for i < len(r.in) {
@@ -21,10 +21,10 @@ func (r *parser) word() string {
 	return r.in[r.i:i]
 }
 
-// name reads a name and returns it decoded and as JSON.
+// name reads a name and returns it decoded and as JSON, which is "" if it had no quotes.
 func (r *parser) name() (name, lit string, err error) {
-	if q, ok := r.quotation(); ok {
-		if lit, err = r.str(q); err != nil {
+	if q, ok := r.quoteAt(); ok {
+		if lit, err = r.stringAt(q); err != nil {
 			return "", "", err
 		}
 		return (&value{kind: kindString, text: lit}).str(), lit, nil
@@ -34,7 +34,7 @@ func (r *parser) name() (name, lit string, err error) {
 		return "", "", errSyntax
 	}
 	r.i += len(word)
-	r.note(ruleKeys)
+	r.addRule(ruleKeys)
 	return word, "", nil
 }
 
@@ -47,14 +47,14 @@ func (r *parser) literal() (*value, error) {
 	case "null":
 		return &value{kind: kindNull, text: word}, nil
 	case "True", "False":
-		r.note(ruleLiterals)
+		r.addRule(ruleLiterals)
 		return &value{kind: kindBool, text: strings.ToLower(word)}, nil
 	case "None":
-		r.note(ruleLiterals)
+		r.addRule(ruleLiterals)
 		return &value{kind: kindNull, text: "null"}, nil
 	}
 	if r.i >= len(r.in) && word != "" {
-		r.open = true
+		r.endedInside = true
 	}
 	return nil, errSyntax
 }
@@ -73,7 +73,7 @@ func (r *parser) number() (*value, error) {
 	if !isNumber(text) {
 		return nil, errSyntax
 	}
-	// 12_000, 5px and 2024-01-01 are no numbers.
+	// 12_000 and 5px are not numbers.
 	if r.i < len(r.in) {
 		if c, _ := utf8.DecodeRuneInString(r.in[r.i:]); c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '%' {
 			return nil, errSyntax
@@ -82,7 +82,7 @@ func (r *parser) number() (*value, error) {
 	return &value{kind: kindNumber, text: text}, nil
 }
 
-// isNumber reports whether s is a number as JSON writes it.
+// isNumber reports whether s is a JSON number.
 func isNumber(s string) bool {
 	return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') && s[len(s)-1] > ' ' && transcript.Valid([]byte(s), 1) == nil
 }

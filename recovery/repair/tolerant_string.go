@@ -7,23 +7,23 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// quotation is a way to write a string.
-type quotation struct {
+// quoteStyle is a pair of quotation marks.
+type quoteStyle struct {
 	begin, end rune
-	rule       string // that it needs, if it is not JSON's
+	rule       string // the repair, empty for JSON's own quotes
 }
 
-var quotations = [...]quotation{
+var quoteStyles = [...]quoteStyle{
 	{'"', '"', ""}, {'\'', '\'', ruleSingleQuotes}, {'“', '”', ruleSmartQuotes}, {'‘', '’', ruleSmartQuotes}, {'«', '»', ruleSmartQuotes},
 }
 
-// quotation is that of the string which begins at the place; ok is false if there is none.
-func (r *parser) quotation() (q quotation, ok bool) {
+// quoteAt returns the quotation marks of the string at the current offset; ok is false if there is none.
+func (r *parser) quoteAt() (q quoteStyle, ok bool) {
 	if r.gemma {
 		return q, strings.HasPrefix(r.in[r.i:], gemmaQuote)
 	}
 	c, _ := utf8.DecodeRuneInString(r.in[r.i:])
-	for _, q := range quotations {
+	for _, q := range quoteStyles {
 		if q.begin == c {
 			return q, true
 		}
@@ -31,16 +31,14 @@ func (r *parser) quotation() (q quotation, ok bool) {
 	return q, false
 }
 
-// str reads a string and returns it as JSON. A string in foreign quotes ends at
-// its first closing quote, and that must be a place where a string can end:
-// before a comma, a colon, a closing bracket or the end of the text. Where it
-// is not, the text is ambiguous.
-func (r *parser) str(q quotation) (string, error) {
+// stringAt reads a string and returns it as JSON. It ends at the first closing quote
+// that is not escaped; a caller refuses the text if no string can end there.
+func (r *parser) stringAt(q quoteStyle) (string, error) {
 	if r.gemma {
-		return r.marked()
+		return r.gemmaString()
 	}
 	if q.rule != "" {
-		r.note(q.rule)
+		r.addRule(q.rule)
 	}
 	r.i += utf8.RuneLen(q.begin)
 	var (
@@ -55,33 +53,34 @@ func (r *parser) str(q quotation) (string, error) {
 		}
 	}
 	if escapes.apostrophe && q.begin == '"' {
-		r.note(ruleEscapes)
+		r.addRule(ruleEscapes)
 	}
 	if escapes.invalid {
 		if escapes.special {
 			return "", errAmbiguous
 		}
-		r.note(ruleEscapes)
+		r.addRule(ruleEscapes)
 	}
 	out.WriteByte('"')
 	return out.String(), nil
 }
 
-// character writes the next character of a string as JSON, unless that ends with it.
-func (r *parser) character(out *strings.Builder, e *escapes, q quotation) (ended bool, err error) {
+// character writes the next character of a string as JSON. ended is true, and nothing is
+// written, if it is the closing quote.
+func (r *parser) character(out *strings.Builder, e *escapes, q quoteStyle) (ended bool, err error) {
 	if r.i >= len(r.in) {
-		return false, r.cut()
+		return false, r.endedEarly()
 	}
 	switch c := r.in[r.i]; {
 	case c == '\\':
 		if r.i+1 >= len(r.in) {
-			return false, r.cut()
+			return false, r.endedEarly()
 		}
 		n, err := e.read(out, r.in[r.i:], q.begin)
 		r.i += n
 		return false, err
 	case c < 0x20:
-		r.note(ruleControls)
+		r.addRule(ruleControls)
 		lit := transcript.String(string(rune(c)))
 		out.Write(lit[1 : len(lit)-1])
 		r.i++
@@ -99,28 +98,27 @@ func (r *parser) character(out *strings.Builder, e *escapes, q quotation) (ended
 	return false, nil
 }
 
-// marked reads a string of Gemma.
-func (r *parser) marked() (string, error) {
+// gemmaString reads a string between two gemmaQuotes.
+func (r *parser) gemmaString() (string, error) {
 	rest := r.in[r.i+len(gemmaQuote):]
 	n := strings.Index(rest, gemmaQuote)
 	if n < 0 {
-		return "", r.cut()
+		return "", r.endedEarly()
 	}
 	r.i += n + 2*len(gemmaQuote)
 	return stringValue(rest[:n]).text, nil
 }
 
-// escapes is what a string has of them. A string that has backslashes which
-// escape nothing, and others that do, was perhaps meant without any escapes:
-// in "C:\temp\data" the \t is no tab.
+// escapes says which escapes a string contains. If some backslashes escape nothing and
+// others do, the string may be meant without any escapes: in "C:\temp\data" the \t
+// is no tab.
 type escapes struct {
-	invalid bool // \d
-	// \' is none in JSON, but can only be an apostrophe.
-	apostrophe bool
-	special    bool // \t: something else than the character behind the backslash
+	invalid    bool // \d
+	apostrophe bool // \', which JSON does not know
+	special    bool // \t: an escape that does not stand for the character behind the backslash
 }
 
-// read writes the escape that in begins with as JSON, and returns its length.
+// read writes the escape at the beginning of in as JSON, and returns how much it read.
 func (e *escapes) read(out *strings.Builder, in string, begin rune) (n int, err error) {
 	c := in[1]
 	switch c {
@@ -137,7 +135,7 @@ func (e *escapes) read(out *strings.Builder, in string, begin rune) (n int, err 
 			out.WriteString(in[:6])
 			return 6, nil
 		}
-		return 0, errAmbiguous // half a character
+		return 0, errAmbiguous // an incomplete escape
 	case '\'':
 		out.WriteByte('\'') // an apostrophe, as JavaScript and Python write it
 		e.apostrophe = true
@@ -148,11 +146,11 @@ func (e *escapes) read(out *strings.Builder, in string, begin rune) (n int, err 
 		}
 	}
 	if c < 0x20 || c >= utf8.RuneSelf {
-		return 0, errAmbiguous // a continued line, a quote that is perhaps none
+		return 0, errAmbiguous // a continued line, or an escaped typographic quote
 	}
 	e.invalid = true
 	out.WriteString(`\\`)
-	return 1, nil // what follows is read as it stands
+	return 1, nil // the character behind the backslash is read as usual
 }
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdefABCDEF") == "" }

@@ -8,7 +8,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// The names of unwrapping steps. None of them loses or adds anything.
+// The unwrapping steps, as named in events. None of them loses or adds content.
 const (
 	ruleFence       = "code_fence"
 	ruleTokens      = "special_tokens"
@@ -24,20 +24,21 @@ const (
 	rulePaths       = "windows_paths"
 )
 
-// Marks that stand at the ends of a value and are not part of it: special
-// tokens of chat templates, and the tags of dialects.
+// Marks at the ends of a value that are not part of it: special tokens of chat
+// templates, and tags of dialects.
 var (
-	tokenFirst = regexp.MustCompile(`^(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|\[/?TOOL_CALLS\]|\[ARGS\]|\[/?INST\])`)
-	tokenLast  = regexp.MustCompile(`(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|\[/?TOOL_CALLS\]|\[/?INST\])$`)
-	tagFirst   = regexp.MustCompile(`^<(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|json|` +
+	leadingToken = regexp.MustCompile(`^(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|` +
+		`\[/?TOOL_CALLS\]|\[ARGS\]|\[/?INST\])`)
+	trailingToken = regexp.MustCompile(`(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|\[/?TOOL_CALLS\]|\[/?INST\])$`)
+	leadingTag    = regexp.MustCompile(`^<(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|json|` +
 		`invoke name="?[\w.:-]{1,128}"?|function(?:=|\s+name=)"?[\w.:-]{1,128}"?)>`)
-	tagLast = regexp.MustCompile(`</(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|` +
+	trailingTag = regexp.MustCompile(`</(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|` +
 		`json|invoke|function|minimax:tool_call)>$`)
-	languages = regexp.MustCompile(`^(?i:json|jsonc|json5|javascript|js|python|py|tool_call|tool_code|xml)?[ \t]*(?:\r?\n|$)`)
+	fenceLanguage = regexp.MustCompile(`^(?i:json|jsonc|json5|javascript|js|python|py|tool_call|tool_code|xml)?[ \t]*(?:\r?\n|$)`)
 )
 
-// peel takes one layer off a value. rule is empty where there is none.
-func peel(text string) (inner, rule string) {
+// peelLayer removes one layer around a value. rule is empty if there is none.
+func peelLayer(text string) (inner, rule string) {
 	if inner, ok := strings.CutPrefix(text, "\ufeff"); ok {
 		return inner, ruleTokens
 	}
@@ -45,10 +46,10 @@ func peel(text string) (inner, rule string) {
 	if inner, ok := unfence(text); ok {
 		return inner, ruleFence
 	}
-	if inner, ok := cutEnds(text, tokenFirst, tokenLast); ok {
+	if inner, ok := cutEnds(text, leadingToken, trailingToken); ok {
 		return inner, ruleTokens
 	}
-	if inner, ok := cutEnds(text, tagFirst, tagLast); ok {
+	if inner, ok := cutEnds(text, leadingTag, trailingTag); ok {
 		return inner, ruleTags
 	}
 	if inner, ok := strings.CutPrefix(text, "json"); ok && (strings.HasPrefix(strings.TrimSpace(inner), "{") || strings.HasPrefix(inner, "<|")) {
@@ -57,23 +58,23 @@ func peel(text string) (inner, rule string) {
 	if inner, ok := unquote(text); ok {
 		return inner, ruleEncoded
 	}
-	if inner := pathsEscaped(text); inner != text {
+	if inner := escapePaths(text); inner != text {
 		return inner, rulePaths
 	}
 	return "", ""
 }
 
-// windowsPath is a string that is nothing but a path of Windows, its backslashes
-// escaped or not. Space is part of it only where the parameter's name says that it
-// is a path: the \n in C:\a is wrong\nSo may end a line.
+// windowsPath matches a string that is a Windows path and nothing else, with or without
+// escaped backslashes. It may contain spaces only if the parameter's name says that it is
+// a path: in "C:\a is wrong\nSo" the \n may be a line break.
 var windowsPath = regexp.MustCompile(`(?i)("\w*(?:path|file|dir|directory|folder|cwd)"\s*:\s*)?` +
 	`"((?:[a-z]:|\\\\(?:\\\\)?[\w.$-]+)(?:\\\\?[\w.$~@+()-][\w.$~@+() -]*)+)"`)
 
-// pathsEscaped escapes the paths in a text that are not JSON: no path has a line break
-// or a tab, so where one backslash escapes nothing, none does.
-func pathsEscaped(text string) string {
+// escapePaths escapes the backslashes of paths that are not valid JSON strings. No path
+// contains a line break or a tab, so if one backslash is no escape, none is.
+func escapePaths(text string) string {
 	if !strings.Contains(text, `:\`) && !strings.Contains(text, `"\\`) {
-		return text // as nearly all
+		return text // the usual case
 	}
 	return windowsPath.ReplaceAllStringFunc(text, func(match string) string {
 		m := windowsPath.FindStringSubmatch(match)
@@ -84,13 +85,13 @@ func pathsEscaped(text string) string {
 		body := strings.TrimLeft(raw, `\`)
 		path := strings.ReplaceAll(body, `\\`, `\`)
 		if body != raw {
-			path = `\\` + path // of a share
+			path = `\\` + path // a network share
 		}
 		return name + string(transcript.String(path))
 	})
 }
 
-// unfence takes off a markdown fence around the whole text.
+// unfence removes a Markdown fence around the whole text.
 func unfence(text string) (inner string, ok bool) {
 	for _, fence := range []string{"```", "~~~"} {
 		if body, ok := strings.CutPrefix(text, fence); ok {
@@ -98,7 +99,7 @@ func unfence(text string) (inner string, ok bool) {
 			if strings.Contains(body, "\n"+fence) {
 				return "", false // several blocks
 			}
-			if m := languages.FindString(body); m != "" {
+			if m := fenceLanguage.FindString(body); m != "" {
 				return body[len(m):], true
 			}
 			for _, name := range []string{"json", ""} { // all in one line
@@ -122,15 +123,15 @@ func cutEnds(text string, first, last *regexp.Regexp) (inner string, ok bool) {
 	if m := first.FindString(text); m != "" {
 		text, ok = text[len(m):], true
 	}
-	// The end is short: a pattern that is anchored there need not see the rest.
+	// The trailing marks are short, so the pattern is applied only to the end.
 	if m := last.FindString(text[max(0, len(text)-200):]); m != "" {
 		text, ok = text[:len(text)-len(m)], true
 	}
 	return text, ok && text != ""
 }
 
-// unquote decodes a value that was encoded twice: a JSON string that holds
-// JSON, or the inside of one.
+// unquote decodes a value that was encoded twice: a JSON string that contains
+// JSON, with or without its quotes.
 func unquote(text string) (inner string, ok bool) {
 	if strings.HasPrefix(text, `"`) {
 		inner, ok = transcript.Decode([]byte(text))
@@ -144,20 +145,20 @@ func unquote(text string) (inner string, ok bool) {
 	return inner, ok
 }
 
-// looksEscaped reports whether the first name in an object has its quotes escaped.
+// looksEscaped reports whether the first name in an object has escaped quotes.
 func looksEscaped(text string) bool {
 	rest, ok := strings.CutPrefix(text, "{")
 	rest = strings.TrimLeft(strings.ReplaceAll(rest[:min(len(rest), 64)], `\n`, " "), " \t\r\n")
 	return ok && strings.HasPrefix(rest, `\"`)
 }
 
-// inWrapper are the names under which wrapper objects keep the arguments.
-var inWrapper = []string{"arguments", "parameters", "args", "params", "input", "tool_input", "kwargs"}
+// argumentKeys are the members of wrapper objects that hold the arguments.
+var argumentKeys = []string{"arguments", "parameters", "args", "params", "input", "tool_input", "kwargs"}
 
-// unwrapObject takes the arguments out of an object around them: {"arguments":
+// unwrapObject returns the arguments inside a wrapper object: {"arguments":
 // {…}}, {"name": "read_file", "parameters": {…}}, {"function": {…}}, or
-// {"read_file": {…}}. The object's members must be of no other kind, and none
-// of them may be a property of the tool. The name, if there is one, must be the tool's.
+// {"read_file": {…}}. It returns nil if the object has any other member, if a member is
+// a property of the tool, or if it names another tool.
 func unwrapObject(v *value, tool string, doc any) *value {
 	if v.kind != kindObject || len(v.members) == 0 || len(v.members) > 5 {
 		return nil
@@ -169,14 +170,14 @@ func unwrapObject(v *value, tool string, doc any) *value {
 			return nil
 		}
 		switch {
-		case slices.Contains(inWrapper, m.name) && inner == nil:
+		case slices.Contains(argumentKeys, m.name) && inner == nil:
 			inner = m.val
 		case m.name == "function" && m.val.kind == kindObject && inner == nil:
 			if inner = unwrapObject(m.val, tool, doc); inner == nil {
 				return nil
 			}
 		case m.name == "name" || m.name == "function" || m.name == "tool" || m.name == "tool_name" || m.name == "function_name" || m.name == "recipient_name":
-			if m.val.kind != kindString || bare(m.val.str()) != tool {
+			if m.val.kind != kindString || stripName(m.val.str()) != tool {
 				return nil
 			}
 		case m.name == tool && len(v.members) == 1:
@@ -205,14 +206,13 @@ func unwrapObject(v *value, tool string, doc any) *value {
 	return inner
 }
 
-// propertiesOf are the properties of an object schema at its top.
+// propertiesOf returns the top-level properties of a schema.
 func propertiesOf(doc any) map[string]any {
-	return propertiesOfForm((&coercer{root: doc}).resolve(doc))
+	return propertiesIn((&coercer{root: doc}).resolve(doc))
 }
 
-// repeated reads a value that stands several times in a row, each time the
-// same, or behind an empty one.
-func repeated(text string) *value {
+// repeatedValue reads an object that is repeated, or that follows an empty object.
+func repeatedValue(text string) *value {
 	var first *value
 	for n := 0; ; n++ {
 		text = strings.TrimLeft(text, " \t\r\n,;")
@@ -228,16 +228,16 @@ func repeated(text string) *value {
 		}
 		text = text[end:]
 		if n == 0 && len(v.members) == 0 && strings.TrimSpace(text) != "" {
-			n++ // an empty object that a server put in front
+			n++ // some servers put an empty object in front
 			continue
 		}
 		first = v
 	}
 }
 
-// inProse finds the one JSON object in a text that has no other brackets or
-// quotes: words around a value, not a text about one.
-func inProse(text string) (inner string, ok bool) {
+// objectInProse returns the only JSON object in a text whose rest has no brackets or
+// quotes: then the words surround a value and are not about one.
+func objectInProse(text string) (inner string, ok bool) {
 	from := strings.IndexByte(text, '{')
 	if from < 0 {
 		return "", false

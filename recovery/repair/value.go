@@ -20,7 +20,7 @@ const (
 )
 
 // value is a JSON value that keeps the order of its members and the spelling
-// of its scalars, so that what is not mended stays what it was.
+// of its scalars, so that repairs leave everything else unchanged.
 type value struct {
 	kind    valueKind
 	text    string // a scalar as JSON: null, true, 1.50, "a\u00e9"
@@ -30,11 +30,11 @@ type value struct {
 
 type member struct {
 	name string // decoded
-	lit  string // as JSON, if it was read
+	lit  string // as JSON; empty if it has to be encoded from name
 	val  *value
 }
 
-// str is the text of a string.
+// str returns the decoded text of a string.
 func (v *value) str() string {
 	s, _ := transcript.Decode([]byte(v.text))
 	return s
@@ -44,7 +44,7 @@ func stringValue(s string) *value {
 	return &value{kind: kindString, text: string(transcript.String(s))}
 }
 
-// get returns the member of that name, nil if there is none.
+// get returns the value of the member with that name, nil if there is none.
 func (v *value) get(name string) *value {
 	if v.kind != kindObject {
 		return nil
@@ -98,7 +98,7 @@ func (v *value) write(b *strings.Builder) {
 	}
 }
 
-// decoded is the value as the validator takes it.
+// decoded returns the value in the form that the validator expects.
 func (v *value) decoded() any {
 	switch v.kind {
 	case kindBool:
@@ -123,7 +123,7 @@ func (v *value) decoded() any {
 	return nil
 }
 
-// equal compares by meaning, but numbers by their spelling.
+// equal compares by meaning, except that numbers must have the same spelling and members the same order.
 func (v *value) equal(w *value) bool {
 	if v.kind != w.kind || len(v.items) != len(w.items) || len(v.members) != len(w.members) {
 		return false
@@ -144,7 +144,7 @@ func (v *value) equal(w *value) bool {
 	return v.text == w.text
 }
 
-// clone copies the value down to its scalars.
+// clone returns a deep copy.
 func (v *value) clone() *value {
 	c := &value{kind: v.kind, text: v.text}
 	if v.items != nil {

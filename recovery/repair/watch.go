@@ -9,71 +9,71 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// watch implements recovery.Watch: it looks for an end of the answer that
-// repeats one unit byte for byte. Each part of the answer has its own track, which
-// keeps the last bytes. Every stride bytes it looks for the nearest place where its
-// end stands before, and how far the text repeats with that period. Work is linear,
-// whatever comes in.
+// watch implements recovery.Watch: it detects that the end of an answer repeats one unit
+// byte for byte. Each part of the answer has its own track, which keeps the last
+// bytes. Every stride bytes it searches for the previous occurrence of the end, whose
+// distance is the period, and measures how far back the text repeats with that period.
+// The work is linear for any input.
 type watch struct {
-	cfg    RepetitionConfig
-	tracks [recovery.PartArguments + 1]track
-	away   bool
+	cfg      RepetitionConfig
+	tracks   [recovery.PartArguments + 1]track
+	detected bool // it stays true
 }
 
 var _ recovery.Watch = (*watch)(nil)
 
 const (
-	stride = 1024 // bytes between two searches
-	least  = 256  // bytes that a repetition covers at least
+	stride      = 1024 // bytes between two searches
+	minRepeated = 256  // minimum bytes that a repetition covers
 )
 
 type track struct {
-	tail   []byte // the last bytes, and some before them
-	n      int    // bytes so far
-	since  int    // bytes since the last search
-	period int    // of the repetition that the last search found, 0 if none
-	run    int    // bytes at the end that keep to it
+	tail        []byte // at least the last bytes that a search needs
+	total       int    // bytes so far
+	sinceSearch int    // bytes since the last search
+	period      int    // bytes of the unit that the last search found, 0 if none
+	run         int    // bytes at the end that repeat with that period
 }
 
 func newWatch(cfg RepetitionConfig) *watch { return &watch{cfg: cfg} }
 
 // Feed implements recovery.Watch.
 func (w *watch) Feed(p recovery.Part, piece []byte) bool {
-	if w.away || int(p) >= len(w.tracks) {
-		return w.away
+	if w.detected || int(p) >= len(w.tracks) {
+		return w.detected
 	}
 	t := &w.tracks[p]
 	if t.tail == nil {
 		t.tail = make([]byte, 0, max(512, len(piece)))
 	}
-	for len(piece) > 0 && !w.away {
-		n := min(len(piece), stride-t.since)
+	for len(piece) > 0 && !w.detected {
+		n := min(len(piece), stride-t.sinceSearch)
 		t.tail = append(t.tail, piece[:n]...)
-		t.n, t.since, piece = t.n+n, t.since+n, piece[n:]
-		if t.since < stride {
+		t.total, t.sinceSearch, piece = t.total+n, t.sinceSearch+n, piece[n:]
+		if t.sinceSearch < stride {
 			break
 		}
-		t.since = 0
-		if t.n < w.cfg.Bytes {
-			continue // nothing shorter matters
+		t.sinceSearch = 0
+		if t.total < w.cfg.Bytes {
+			continue // too short for a runaway
 		}
-		w.away = w.repeats(t, p)
+		w.detected = w.repeats(t, p)
 		keep := 2*w.cfg.Unit + stride
 		if t.tail = slices.Grow(t.tail, max(0, keep+3*stride-len(t.tail))); len(t.tail) > keep+stride {
 			t.tail = append(t.tail[:0], t.tail[len(t.tail)-keep:]...)
 		}
 	}
-	return w.away
+	return w.detected
 }
 
-// repeats looks for the period of the end, and reports whether it has gone on too long.
+// repeats searches for the period of the end, and reports whether it has repeated too long.
 func (w *watch) repeats(t *track, p recovery.Part) bool {
-	const half, few = least / 2, 32 // a few bytes are found fastest
+	const half, few = minRepeated / 2, 32 // few: a short search rules out most texts
 	s := t.tail[max(0, len(t.tail)-2*w.cfg.Unit-stride):]
 	near, end := s[max(0, len(s)-w.cfg.Unit-half):], s[len(s)-half:]
 	before := near[:len(near)-1]
 	at := -1
-	if bytes.Contains(before, end[half-few:]) { // usual texts end here
+	if bytes.Contains(before, end[half-few:]) { // false for most texts
 		at = bytes.LastIndex(before, end)
 	}
 	if at < 0 {
@@ -83,7 +83,7 @@ func (w *watch) repeats(t *track, p recovery.Part) bool {
 	period, until := len(near)-half-at, len(s)
 	same := period == t.period
 	if same {
-		until = stride + period // what stands before is known to repeat
+		until = stride + period // the text before that is known to repeat
 	}
 	cover := period
 	for cover < until && s[len(s)-1-cover] == s[len(s)-1-cover+period] {
@@ -92,29 +92,29 @@ func (w *watch) repeats(t *track, p recovery.Part) bool {
 	switch {
 	case same && cover == until:
 		t.run += stride
-	case cover < max(least, 2*period):
+	case cover < max(minRepeated, 2*period):
 		t.period, t.run = 0, 0
 		return false
 	default:
 		t.period, t.run = period, cover
 	}
-	return t.run >= w.need(s[len(s)-period:], p)
+	return t.run >= w.bytesNeeded(s[len(s)-period:], p)
 }
 
-// need is how many bytes of a repeated unit make a runaway of it.
-func (w *watch) need(unit []byte, p recovery.Part) int {
+// bytesNeeded returns how many bytes of a repeated unit make a runaway.
+func (w *watch) bytesNeeded(unit []byte, p recovery.Part) int {
 	limit, repetitions := w.cfg.Bytes, w.cfg.Repetitions
-	switch look(unit, p == recovery.PartArguments) {
-	case looksBlank:
-		return 2 * limit // there is no reason for so much space
-	case looksRule, looksBlob:
+	switch classifyUnit(unit, p == recovery.PartArguments) {
+	case unitBlank:
+		return 2 * limit // no answer needs so much white space
+	case unitRule, unitBlob:
 		if p == recovery.PartArguments {
-			return math.MaxInt // base64, hex, a matrix of zeros, a drawing
+			return math.MaxInt // base64, hex, a matrix of zeros, an ASCII drawing
 		}
 		limit, repetitions = 8*limit, 8*repetitions
-	case looksCode:
+	case unitCode:
 		limit, repetitions = 4*limit, 4*repetitions
-	case looksProse:
+	case unitProse:
 		if p == recovery.PartArguments {
 			limit, repetitions = 4*limit, 4*repetitions
 		}
@@ -125,20 +125,20 @@ func (w *watch) need(unit []byte, p recovery.Part) int {
 	return max(limit, repetitions*len(unit))
 }
 
-type looks uint8
+type unitKind uint8
 
 const (
-	looksProse looks = iota
-	looksCode        // markup, tables, code, JSON
-	looksRule        // no letters: =====, |---|, 0 0 0
-	looksBlob        // one run of letters and digits without a space
-	looksBlank
+	unitProse unitKind = iota
+	unitCode           // markup, tables, code, JSON
+	unitRule           // no letters: =====, |---|, 0 0 0
+	unitBlob           // letters and digits without a space: base64, hex
+	unitBlank          // white space
 )
 
-// look says what kind of text a unit is. In arguments, which are JSON, escapes are no letters.
-func look(unit []byte, escaped bool) looks {
+// classifyUnit returns the kind of a unit. escaped means that the text is JSON, whose escapes are no letters.
+func classifyUnit(unit []byte, escaped bool) unitKind {
 	if n := len(unit); escaped && n > 1 && unit[n-1] == '\\' && unit[n-2] != '\\' {
-		unit = append([]byte{'\\'}, unit[:n-1]...) // an escape that the cut between two units takes apart
+		unit = append([]byte{'\\'}, unit[:n-1]...) // the boundary between two units splits an escape
 	}
 	var letters, spaces, blob, marks int
 	for i := 0; i < len(unit); i++ {
@@ -166,13 +166,13 @@ func look(unit []byte, escaped bool) looks {
 	}
 	switch {
 	case spaces == len(unit), escaped && 2*spaces == len(unit) && marks == spaces: // all of it is \n, \t
-		return looksBlank
+		return unitBlank
 	case letters == 0:
-		return looksRule
+		return unitRule
 	case blob == len(unit):
-		return looksBlob
+		return unitBlob
 	case marks > 0 || 10*(letters+spaces) < 6*len(unit):
-		return looksCode
+		return unitCode
 	}
-	return looksProse
+	return unitProse
 }

@@ -26,7 +26,7 @@ func runsAway(p recovery.Part, text string) int {
 
 func times(n int, unit string) string { return strings.Repeat(unit, n) }
 
-func intro() string {
+func variedText() string {
 	var b strings.Builder
 	for i := range 60 {
 		fmt.Fprintf(&b, "This is sentence number %d, about the matter %x.\n", i, i*i*7919)
@@ -46,14 +46,14 @@ func TestRunaways(t *testing.T) {
 		"sentence":       {recovery.PartReasoning, times(200, "Let me check the file again. "), 8000},
 		"paragraph":      {recovery.PartText, times(200, paragraph+"\n\n"), 12000},
 		"two lines":      {recovery.PartText, times(400, "Hmm, let me think.\nNo, that is wrong.\n"), 8000},
-		"long unit":      {recovery.PartReasoning, times(60, intro()[:1900]+"\n"), 45000},
+		"long unit":      {recovery.PartReasoning, times(60, variedText()[:1900]+"\n"), 45000},
 		"chinese":        {recovery.PartText, times(900, "我再试一次。"), 8000},
 		"spaces":         {recovery.PartArguments, times(20000, "\n"), 12000},
 		"escaped spaces": {recovery.PartArguments, times(20000, `\n`), 12000},
 		"arguments":      {recovery.PartArguments, times(2000, `please see the next line\n`), 24000},
 		"exclamation":    {recovery.PartText, times(100000, "!"), 40000},
 	} {
-		for _, before := range []string{"", intro()} {
+		for _, before := range []string{"", variedText()} {
 			at := runsAway(c.part, before+c.text)
 			if at < 0 || at > len(before)+c.within || at < len(before)+2000 {
 				t.Errorf("%s: fired after %d bytes, %d of them before it began", name, at, len(before))
@@ -71,8 +71,8 @@ func TestNoRunaways(t *testing.T) {
 		return b.String()
 	}
 	for name, text := range map[string]string{
-		"report":         intro(),
-		"rules":          times(50, "Heading\n"+times(78, "=")+"\n") + intro(),
+		"report":         variedText(),
+		"rules":          times(50, "Heading\n"+times(78, "=")+"\n") + variedText(),
 		"long rule":      times(6000, "="),
 		"markdown table": "| name | value |\n|" + times(40, "---|") + "\n" + numbered("| row %d | ok |\n", 400),
 		"equal rows":     "| a | b |\n|---|---|\n" + times(300, "| ok | ok |\n"),
@@ -157,11 +157,11 @@ func FuzzWatch(f *testing.F) {
 }
 
 func BenchmarkWatch(b *testing.B) {
-	text := []byte(intro())
+	text := []byte(variedText())
 	w := newWatch(Defaults().Repetition)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		w.Feed(recovery.PartText, text)
-		w.away = false
+		w.detected = false
 	}
 }

@@ -32,7 +32,7 @@ func TestKits(t *testing.T) {
 			t.Errorf("a call that does not fit: %v", got)
 		}
 	}
-	if n := m.kits.Len(); n != 2 {
+	if n := m.toolLists.Len(); n != 2 {
 		t.Errorf("%d lists of tools are remembered, of 2", n)
 	}
 }
@@ -44,15 +44,15 @@ func TestKitsBounded(t *testing.T) {
 	offering := func(name string, size int) *transcript.Body {
 		return request(t, `,"tools":[{"type":"function","function":{"name":"`+name+`","description":"`+strings.Repeat("x", size)+`"}}]`)
 	}
-	for i := range maxCachedKits + 50 {
+	for i := range maxCachedToolLists + 50 {
 		name := "tool_" + itoa(i)
-		for _, size := range []int{10, maxKit / 2, maxKit + 1} {
+		for _, size := range []int{10, maxToolList / 2, maxToolList + 1} {
 			if got := m.Mend(offering(name, size), call(name, `{}`)); got.Judgement != recovery.JudgePass {
 				t.Fatalf("%s of %d bytes: %+v", name, size, got)
 			}
 		}
 	}
-	if n := m.kits.Len(); n > maxCachedKits || n < maxCachedTools/(maxKit/2+maxCachedTools/maxCachedKits)/2 {
+	if n := m.toolLists.Len(); n > maxCachedToolLists || n < maxCachedTools/(maxToolList/2+maxCachedTools/maxCachedToolLists)/2 {
 		t.Errorf("%d lists are kept", n)
 	}
 }
