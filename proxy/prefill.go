@@ -26,7 +26,8 @@ func (s *sender) Prefill(ctx context.Context, c recovery.Candidate) recovery.Pre
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	for range 3 { // the fault that cut the answer may also cut this
-		resp, err := u.Do(ctx, upstream.Request{Method: http.MethodGet, Path: "/models", Query: s.query, Model: c.Model, Key: c.Key, Header: s.header})
+		resp, err := u.Do(ctx, upstream.Request{Method: http.MethodGet, Path: "/models", Query: s.query, Model: c.Model, Key: c.Key, Header: s.header,
+			Narrow: s.narrow})
 		if err != nil {
 			continue
 		}
