@@ -260,7 +260,7 @@ func (Messages) DecodeWhole(body []byte) (d Delta) {
 	m := gjson.Parse(viewString(body))
 	content := m.Get("content")
 	d.item.index = -1
-	d.ID.ID = m.Get("id").Raw
+	d.ID.ID = string([]byte(m.Get("id").Raw)) // a copy, because m shares the memory of body
 	d.tokens(m.Get("usage"), new(Known))
 	if !content.IsArray() {
 		if m.Get("type").Str == "error" || !empty(m.Get("error")) || m.Get("detail").Exists() {
