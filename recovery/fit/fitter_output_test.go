@@ -154,7 +154,7 @@ func TestConfiguredWindow(t *testing.T) {
 				t.Errorf("session %q: remembered %v", session, kept)
 			}
 			if f.Prepared(context.Background(), exchange(body, "other", nil)) != nil {
-				t.Error("it is fitted although nobody states the window")
+				t.Error("it is fitted although no window is configured")
 			}
 		}
 	}

@@ -160,7 +160,7 @@ func TestSummary(t *testing.T) {
 		if isCompressed(m.Text()) && strings.Contains(m.Text(), "Summary of") {
 			summary = m.Text()
 			if m.Role != transcript.RoleUser {
-				t.Errorf("the summary is told by %s", m.Role)
+				t.Errorf("the summary has the role %s", m.Role)
 			}
 		}
 	}

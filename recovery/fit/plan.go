@@ -50,7 +50,7 @@ type planner struct {
 }
 
 // run adds edits to k until it meets the goal. It reports whether the result
-// fits the budget; it may miss the target. Messages up to the last edit stay unchanged
+// fits the budget; it may miss the target. Messages up to the last edit keep their bytes
 // if cutting later ones suffices, since the provider has cached them.
 func (p *planner) run(ctx context.Context, k *revision) bool {
 	p.perToken = max(2, min(6, len(k.v.body.Raw())/max(1, k.counts.Total)))

@@ -90,7 +90,7 @@ func TestPastedIntoMessage(t *testing.T) {
 					s.say("assistant", "So.").say("user", "Go on.")
 					next := f.Prepared(context.Background(), exchange(s.body(t), "s", nil))
 					if next == nil || !strings.HasPrefix(string(messagesOf(next.Body)), string(messagesOf(out.Body))) {
-						t.Error("the next request is rewritten otherwise")
+						t.Error("the next request is not fitted the same way")
 					}
 				})
 			}

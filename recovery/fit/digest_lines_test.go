@@ -82,7 +82,7 @@ func digestSays(b *transcript.Body, what string) bool {
 var wanted = []string{"(user): Never rename the table orders.", "\ncreated src/new.go", "\nedited src/old.go", "\ndeleted src/gone.go", "\nread src/read.go",
 	"make broken): x.c:3: error: missing semicolon", "$ make mended\nall built", "\nThe cause is the rounding in old.go."}
 
-func TestDigestTells(t *testing.T) {
+func TestDigestContent(t *testing.T) {
 	b := eventfulScript(60).body(t)
 	out, r, ok := Compress(Defaults(), b, newMeter(), "gpt-4o", 7000, 500)
 	if !ok || !slices.Contains(r.Tiers, TierDigest) {
@@ -91,11 +91,11 @@ func TestDigestTells(t *testing.T) {
 	d := digestIn(out)
 	for _, w := range wanted {
 		if !digestSays(out, w) {
-			t.Errorf("the digest does not say %q", w)
+			t.Errorf("the digest does not contain %q", w)
 		}
 	}
 	if strings.Contains(d, "failed: bash (make mended") {
-		t.Error("an error that was mended is told as open")
+		t.Error("a resolved error is listed as open")
 	}
 	if t.Failed() {
 		t.Log(d)
@@ -126,10 +126,10 @@ func TestDigestTells(t *testing.T) {
 	for _, w := range wanted {
 		if strings.HasPrefix(w, "make broken") {
 			if strings.Contains(d, "make broken):") {
-				t.Error("an error that was mended since is told as open")
+				t.Error("an error resolved since is listed as open")
 			}
 		} else if !digestSays(out, w) {
-			t.Errorf("the second digest does not say %q", w)
+			t.Errorf("the second digest does not contain %q", w)
 		}
 	}
 	if n := strings.Count(string(out.Raw()), digestHead); n != 1 {
