@@ -102,8 +102,8 @@ func (e excerpts) pieces(text string) []piece {
 	return e[text]
 }
 
-// extract returns about room bytes of a text at most: its first and last line and those with
-// the highest scores, in their order. The same text and room give the same excerpt.
+// extract returns an excerpt of at most about room bytes: the first and last line and those
+// with the highest scores, in their order. It is deterministic.
 func (e excerpts) extract(text string, room int) string {
 	if len(text) <= room {
 		return text

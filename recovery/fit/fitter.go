@@ -36,7 +36,7 @@ type Windows interface {
 	// Overflowed reports whether the target refused a request as too long lately.
 	Overflowed(t recovery.Target) bool
 	// LearnWindow records that a target refused a request as too long, and the window
-	// that it stated, in tokens; 0 keeps a window that is known already.
+	// that it stated, in tokens; 0 keeps a known window and renews its lifetime.
 	LearnWindow(t recovery.Target, tokens int, request string)
 }
 
@@ -116,9 +116,9 @@ func (f *Fitter) smallestWindow(x *recovery.Exchange) (least int) {
 }
 
 // large reports whether a request is so large that its session may have edits, or need
-// them: half of the smallest window without the answer is below every size at which
-// anything is edited. If no window is known, MinTokens decides. Bytes stand for tokens:
-// a text has fewer tokens than bytes, and for images a wrong guess only costs a read of the store.
+// them. Below half of the smallest window, less the answer's reserve, nothing is ever edited;
+// if no window is known, MinTokens is the limit. It compares bytes with tokens: text has fewer
+// tokens than bytes, and for images a wrong yes only costs a read of the store.
 func (f *Fitter) large(x *recovery.Exchange) bool {
 	from := f.config().MinTokens
 	if least := f.smallestWindow(x); least > 0 {
@@ -169,8 +169,8 @@ func (d *draft) mayNeedFitting() bool {
 	return s != nil || ask
 }
 
-// estimateMargin is by what factor an uncalibrated estimate must exceed the configured
-// window before a request is fitted unrefused: vocabularies differ by less.
+// estimateMargin is the factor by which an uncalibrated estimate must exceed the configured
+// window for a request to be fitted before any refusal. Vocabularies differ by less.
 const estimateMargin = 1.3
 
 // mayFarExceed reports whether a request may exceed the configured window by so much

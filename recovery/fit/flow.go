@@ -20,9 +20,9 @@ import (
 //	  readRefusal    learns the window, and how far our counts are off   limits
 //	  reapply
 //	fitBytes         from either, for a limit of bytes                   flow_bytes
-//	plan             from either, for a limit of tokens
+//	plan             from either, for a limit of tokens                  check
 //	  shrink         adds edits, the first that suffice                  plan, protect, recipe, digest, summary
-//	  accept         keeps the edits for the session                     draft
+//	  accept         keeps the edits for the session                     flow_learn
 //	Commit           stores the edits before the answer leaves           flow_learn
 //	Learn            learns the upstream's token count                   flow_learn
 
@@ -204,9 +204,9 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 		window = f.window(c, d.session)
 		guessed := f.windows.Window(c.Target) == 0 && c.Window == 0 && scale.upstream(raw) < window // after an earlier refusal of this session
 		if window == 0 || guessed || d.fitCalls > 1 && d.fittedWindow > 0 && window >= d.fittedWindow {
-			// The window is unknown, or larger than a prompt that was refused: the refused
-			// prompt is the upper limit. The reserve for the answer is added, since too small a
-			// window would cut results to nothing useful.
+			// The window is unknown, or larger than a refused prompt: take the refused prompt
+			// for the limit. The reserve for the answer is added, since too small a window would
+			// shorten results to nothing useful.
 			most := scale.upstream(raw)
 			if n := scale.upstream(counts.AnsweredPrompt(refused)); d.fitCalls == 1 && n > most-most/4 {
 				most = (n + most) / 2 // the limit lies between the last answered prompt and this one

@@ -123,8 +123,8 @@ func (v *history) pairIn(start, end int, pairing *trajectory.Pairing) {
 	}
 }
 
-// failed reports whether a result says that its call failed. The first call decides, and
-// is cached with the message.
+// failed reports whether a result says that its call failed. The answer is cached with the
+// message.
 func (it *item) failed() bool {
 	memo := &it.failure[0]
 	if it.call.returnsData { // errors in what it shows are not its own

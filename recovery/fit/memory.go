@@ -214,7 +214,7 @@ func (m *memory) close(ctx context.Context) error {
 	return nil
 }
 
-// summarizerBackoff is how long a session's failed summariser is not called ahead of a refusal.
+// summarizerBackoff is how long a session's failed summariser is not used before a refusal. After one it is.
 const summarizerBackoff = 10 * time.Minute
 
 // backOff records that a session's summariser failed.
