@@ -163,7 +163,14 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 	now := time.Now()
 	l.mu.Lock()
 	price, priced := l.prices.of(r.Model)
-	for _, a := range l.limiting(r.Key) {
+	limiting := l.limiting(r.Key)
+	for _, a := range limiting { // before anything is held
+		if !priced && r.Model != "" && slices.ContainsFunc(a.meters, func(m meter) bool { return m.unit == money }) {
+			l.mu.Unlock()
+			return nil, &Refusal{Key: a.name, Never: true}
+		}
+	}
+	for _, a := range limiting {
 		for _, m := range a.meters {
 			p := part{account: a, meter: m}
 			switch m.unit {
@@ -175,11 +182,6 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 				p.amount, p.least = reserve(int64(r.Input), int64(r.Output))
 			case money:
 				p.amount, p.least = reserve(micros(float64(r.Input)*price.Input/1e6), micros(float64(r.Output)*price.Output/1e6))
-				if !priced && r.Model != "" {
-					g.release(func(s *spare, p part, _ int) { s.answered(p.hold, p.free) })
-					l.mu.Unlock()
-					return nil, &Refusal{Key: a.name, Never: true}
-				}
 			}
 			if s := a.spareOf(m); s != nil {
 				a.needed[m.name] = cmp.Or(p.least, p.amount)

@@ -172,3 +172,50 @@ func TestSlowServerOfLargeLimits(t *testing.T) {
 		}
 	})
 }
+
+// While the server does not answer, requests for a model without a price, which are refused at once, take nothing from
+// what other clients may use.
+func TestUnpricedWithoutServer(t *testing.T) {
+	cfg := quota.Config{Total: quota.Limits{RequestsPerMinute: 40, SpendingPerDay: 1000}, Prices: quota.Prices{"m": {Input: 1}}}
+	for name, unpriced := range map[string]bool{"with": true, "without": false} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &late{Store: memory.New(memory.Config{})}
+			var replicas []*quota.Limiter
+			for range 2 {
+				shared := store.NewShared(server, memory.New(memory.Config{}), store.SharedConfig{}, nil)
+				l := quota.New(shared, cfg)
+				defer func() { l.Close(); shared.Close() }()
+				replicas = append(replicas, l)
+			}
+			ask := func(l *quota.Limiter, key, model string) bool {
+				g, refused := l.Admit(t.Context(), quota.Request{Key: key, Model: model, Input: 10})
+				if refused == nil {
+					g.End(10, 0)
+				}
+				synctest.Wait()
+				return refused == nil
+			}
+			for range 3 {
+				ask(replicas[0], "a", "m")
+				ask(replicas[1], "a", "m")
+			}
+			server.slow(200 * time.Millisecond)
+			for range 30 {
+				ask(replicas[0], "a", "m") // uses what was reserved
+			}
+			time.Sleep(time.Minute)
+			passed := 0
+			for range 10 {
+				if unpriced && ask(replicas[0], "b", "unknown") {
+					t.Error("a model without a price passed")
+				}
+				if ask(replicas[0], "a", "m") {
+					passed++
+				}
+			}
+			if passed != 10 {
+				t.Errorf("%s requests of another client for a model without a price, %d of 10 pass", name, passed)
+			}
+		})
+	}
+}
