@@ -129,7 +129,7 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 			known := *st.Refused
 			if res := a.Resume; res != nil {
 				c.Excluded = true
-				r.resumeFailed(res, c, &known)
+				r.resumeFailed(a, c, &known)
 				known.Released, known.Sent = ReleasedText, res.Sent // only a continuation can follow
 			}
 			return nil, &known
@@ -358,8 +358,8 @@ func (r *run) recordFailure(rc *racer, f *Failure) {
 	r.count(f, c)
 	c.LastClass = f.Class()
 	c.refused = c.refused || !f.Edited && f.Scope() == ScopeRequest
-	if res := rc.attempt.Resume; res != nil {
-		r.resumeFailed(res, c, f)
+	if rc.attempt.Resume != nil {
+		r.resumeFailed(rc.action, c, f)
 	}
 	switch class := f.Class(); class {
 	case Auth, QuotaExhausted, Permission:
@@ -406,14 +406,14 @@ func (r *run) recordFailure(rc *racer, f *Failure) {
 
 // resumeFailed records a failed continuation. The target does not get the same way again if the text did not match, or
 // if it refused the way for another reason than an outage or a limit.
-func (r *run) resumeFailed(res *Resume, c *Choice, f *Failure) {
+func (r *run) resumeFailed(a Action, c *Choice, f *Failure) {
 	refused := f.Signal.Phase == PhaseStatus
-	if refused || f.Signal.Phase == PhaseConnect {
-		r.x.extra-- // the attempt was not billed
+	if !a.carried && (refused || f.Signal.Phase == PhaseConnect) {
+		r.x.extra-- // the attempt was not billed; one that repeats another was not counted
 	}
 	c.Resumed = true
 	if f.Diverged || f.Scope() == ScopeRequest || refused && f.Spec != nil && !f.Spec.Counts && !f.Spec.Cools {
-		c.FailedWays = append(c.FailedWays, res.Way)
+		c.FailedWays = append(c.FailedWays, a.Resume.Way)
 	}
 }
 

@@ -183,6 +183,25 @@ func TestReask(t *testing.T) {
 	})
 }
 
+// A question for the calls alone that an outage refuses gives back its cost once, however often it is repeated.
+func TestReaskCostsOnce(t *testing.T) {
+	full := refuse(503, envelope("Service unavailable"))
+	for name, script := range map[string][]step{
+		"refused once":       {flawed("I will list."), full, ok},
+		"refused repeatedly": {flawed("I will list."), full, full, full, ok},
+	} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": script})
+			x := exchange(t, agentBody, "a")
+			f, err := g.run(t, t.Context(), x)
+			answered(t, f, err)
+			if x.Extra() != 0 || len(x.Attempts) != len(script) {
+				t.Errorf("%s: %d extra inputs in %d attempts, want 0 in %d", name, x.Extra(), len(x.Attempts), len(script))
+			}
+		})
+	}
+}
+
 func TestExplain(t *testing.T) {
 	odd := refuse(400, envelope("Invalid value: 'messages[2]' is odd"))
 	bubble(t, func(t *testing.T) {
