@@ -65,7 +65,6 @@ func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, s
 	tools := offered(x.Body)
 	prompt := promptOf(x, t, tools, min(maxPrompt, max(leastPrompt, x.Spendable()*len(x.Body.Raw()))))
 	prompt.Target = to.Target
-	x.Spend((len(prompt.System) + len(prompt.User) + 3) / 4)
 	c = &call{done: make(chan struct{}), event: x.Event(recovery.EventPlanMade), tools: tools, hosts: hostsIn(x.Body), barred: x.Barred, target: to,
 		secret: []byte(x.Secret), began: time.Now(), acts: cfg.Mode == ModeAct}
 	if t.failure != nil {
@@ -79,8 +78,16 @@ func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, s
 	c.next = state{Key: t.key, Tool: t.tool, Asked: st.Asked + 1, AskedTotal: st.AskedTotal + 1, Learned: st.Learned, Heuristics: st.Heuristics, TurnsInRow: turnsInRow(x, t.tool), Slot: slot}
 	completer := detacher.Detach()
 	s.mu.Lock()
+	if other := s.calls[x.Session]; other != nil || len(s.calls) >= cfg.Concurrent { // begun meanwhile
+		s.mu.Unlock()
+		if other != nil && other.next.Key != t.key {
+			other = nil
+		}
+		return other, false
+	}
 	s.calls[x.Session] = c
 	s.mu.Unlock()
+	x.Spend((len(prompt.System) + len(prompt.User) + 3) / 4)
 	if !s.runDetached(func() { s.makePlan(cfg, c, completer, prompt) }) {
 		s.mu.Lock()
 		delete(s.calls, x.Session)
