@@ -52,6 +52,7 @@ type account struct {
 	needed   map[string]int64  // of the latest request
 	changed  bool              // there is something to report to the store
 	asked    time.Time         // time of the latest charge
+	resets   int               // how often its usage was reset here
 }
 
 // New creates a limiter. Close ends its goroutine; the caller closes the store.
@@ -149,6 +150,7 @@ type Grant struct {
 type part struct {
 	account *account
 	meter   meter
+	resets  int // of the account at the charge
 	amount  int64
 	least   int64 // the least amount that must fit; zero: amount
 	hold    int64 // what may be charged without the store's server; negative: nothing; zero: no other replica shares the meter
@@ -172,7 +174,7 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 	}
 	for _, a := range limiting {
 		for _, m := range a.meters {
-			p := part{account: a, meter: m}
+			p := part{account: a, meter: m, resets: a.resets}
 			switch m.unit {
 			case held:
 				p.amount = a.held + 1
@@ -318,6 +320,9 @@ func (g *Grant) End(usedTokens int64, spent float64) {
 	g.hold(-1)
 	for _, p := range g.parts {
 		p.account.changed = true
+		if p.resets != p.account.resets {
+			p.amount = 0 // the reset has removed it
+		}
 		switch p.meter.unit {
 		case tokens:
 			p.account.owed[p.meter.name] += min(usedTokens, largest) - p.amount
@@ -422,6 +427,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	l.mu.Lock()
 	if a := l.accounts[key]; a != nil {
 		clear(a.owed)
+		a.resets++
 		for _, m := range a.meters {
 			if m.unit != held {
 				charges = append(charges, l.chargeOf(a, m, -store.MaxAmount))

@@ -469,3 +469,27 @@ func TestReset(t *testing.T) {
 		}
 	})
 }
+
+// What a request has used that was active during a reset counts when it ends, and takes nothing from later usage.
+func TestResetWhileActive(t *testing.T) {
+	replicas(t, 1, one(quota.Limits{TokensPerDay: 10_000}), func(t *testing.T, l []*quota.Limiter, _ []*link) {
+		active, refused := l[0].Admit(t.Context(), quota.Request{Key: "a", Input: 10, Output: 5000})
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		if err := l[0].Reset(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		admitted(t, l[0], 1, quota.Request{Key: "a", Input: 600})
+		active.End(500, 0)
+		now, err := l[0].Now(t.Context())
+		if err != nil || len(now) != 1 {
+			t.Fatal(now, err)
+		}
+		for _, u := range now[0].Uses {
+			if u.Limit == "tokens_per_day" && u.Used != 1100 {
+				t.Errorf("%v tokens are used, want 1100", u.Used)
+			}
+		}
+	})
+}
