@@ -133,8 +133,8 @@ func (s *Set) open(e *target, o opening, now time.Time) {
 	e.good = 0
 	// After the open period the breaker is half-open. Without traffic it closes when the field expires.
 	stays := o.until.Add(2 * s.cfg.OpenMax)
-	if e.probes > 0 {
-		stays = now.Add(probed)
+	if probing := now.Add(probed); e.probes > 0 && probing.After(stays) {
+		stays = probing
 	}
 	s.post(e, o, stays)
 }

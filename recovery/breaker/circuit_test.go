@@ -123,3 +123,26 @@ func TestPersonalBounded(t *testing.T) {
 		}
 	})
 }
+
+// A breaker with a long open period stays open for it, even if an attempt that was forced through still runs.
+func TestLongOpenWithForcedAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := breaker.Defaults()
+		cfg.Open, cfg.OpenMax = 10*time.Minute, 10*time.Minute
+		s := breaker.NewSet(cfg, recoverytest.NewBoard(), &recoverytest.Observer{})
+		open(t, s)
+		force := func() recovery.Ticket {
+			ticket, _ := s.Begin(target, time.Now(), false, true)
+			return ticket
+		}
+		long := force()
+		time.Sleep(10*time.Minute + time.Second)
+		second := force()
+		second.Place.Done(second, broken) // opens it again
+		time.Sleep(6 * time.Minute)
+		if st := s.Check(target); !st.Open || st.Ready {
+			t.Errorf("after 6 of 10 minutes: %+v", st)
+		}
+		long.Place.Done(long, recovery.Outcome{})
+	})
+}
