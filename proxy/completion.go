@@ -168,7 +168,7 @@ func (s *Server) equip(r *request, core *Core, c echo.Context, who client, w *wi
 func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Failure, err error) error {
 	x, sink := send.x, send.sink
 	sink.Close()
-	ev := x.Event(recovery.EventRequestDone) // the last use of the exchange
+	ev := x.Event(recovery.EventRequestDone) // the exchange's last event
 	ev.Time = time.Time{}                    // set below, at the end of the request
 	ev.Attempt, ev.Recovery, ev.Attempts = x.Tried(), strings.Join(x.Actions(), ", "), x.Attempts
 	ev.Status, ev.TTFB = c.Response().Status, sink.FirstByte(x.Started)

@@ -29,7 +29,7 @@ func checkModelName(model string) error {
 	return nil
 }
 
-// reservePlace reserves a reservePlace for a request if limits.concurrent is set. leave releases it.
+// reservePlace takes one of the places of limits.concurrent, if that is set. leave gives it back.
 func (s *Server) reservePlace(who client, limit int) (leave func(), err error) {
 	if limit <= 0 {
 		return func() {}, nil

@@ -348,7 +348,7 @@ func (r *run) recordFailure(rc *racer, f *Failure) {
 	if f.Signal.Status != 0 {
 		r.guard("pace", func() { r.Pace.ResetSilence(c.Target) })
 	}
-	r.end(rc, o, f.Class())
+	r.end(rc, o, f.Class()) // the breaker counts it, or begins a cool-down
 
 	if odd := f.oddity(); odd != "" {
 		// A target that shows the same flaw twice would show it again.

@@ -11,6 +11,7 @@ import (
 
 // build returns the copy of the request that goes to a candidate. It always starts from the client's bytes, or from the
 // fitted request, so that edits of earlier attempts never add up, and returns the same bytes if nothing has to change.
+// edited means by more than the model's name.
 func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if !r.guard("editor", func() { body, edited, err = r.edit(c, a) }) || err != nil {
 		return r.unedited(c, a)

@@ -23,7 +23,7 @@ type Attempt struct {
 	Started     time.Time // when Body was ready
 	Target      Candidate
 	Body        []byte  // the request that goes upstream
-	Edited      bool    // Body differs from the client's bytes
+	Edited      bool    // Body differs from the client's by more than the model's name
 	Resume      *Resume // nil for an answer from its beginning
 	Plain       bool    // deliver any answer unchecked, as a plain proxy would
 	Explain     bool    // the answer is marked as the gateway's

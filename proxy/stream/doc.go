@@ -28,8 +28,8 @@
 // usage is cumulative and counts both. Thinking is sent only once, because a signature is valid for
 // its own block only. Pings keep an answer alive (Ping).
 //
-// A new format is a type with the five methods of Format: its decoder in one file, its encoder in
-// another. testdata/streams has examples of whole streams, input and output.
+// A new format is a type in this package with the methods of Format, its decoder, in one file, and
+// those of encoder in another. testdata/streams has examples of whole streams, input and output.
 //
 // Tool calls are held back (hold.go). From the first event with a call on, events wait in order until
 // the choice has ended:
