@@ -127,8 +127,14 @@ func (c Config) Validate() error {
 	if c.BackoffMin <= 0 || c.BackoffMax < c.BackoffMin {
 		errs = append(errs, errors.New("backoff_min: must be positive and at most backoff_max"))
 	}
-	if c.RateLimitWait <= 0 || c.WaitSame < 0 || c.WaitMax < 0 {
-		errs = append(errs, errors.New("rate_limit_wait: waits must not be negative"))
+	if c.RateLimitWait <= 0 {
+		errs = append(errs, errors.New("rate_limit_wait: must be positive"))
+	}
+	if c.WaitSame < 0 {
+		errs = append(errs, errors.New("wait_same: must not be negative"))
+	}
+	if c.WaitMax < 0 {
+		errs = append(errs, errors.New("wait_max: must not be negative"))
 	}
 	if c.ExtraInput < 0 || c.ExtraInput > maxExtraInput {
 		errs = append(errs, fmt.Errorf("extra_input: must be between 0 and %d", maxExtraInput))
@@ -145,8 +151,11 @@ func (c Config) Validate() error {
 	if c.Parallel.MaxShare < 0 || c.Parallel.MaxShare > 1 {
 		errs = append(errs, errors.New("parallel.max_share: must be between 0 and 1"))
 	}
-	if c.Parallel.MaxTokens < 0 || c.Parallel.Burst < 0 {
+	if c.Parallel.MaxTokens < 0 {
 		errs = append(errs, errors.New("parallel.max_tokens: must not be negative"))
+	}
+	if c.Parallel.Burst < 0 {
+		errs = append(errs, errors.New("parallel.burst: must not be negative"))
 	}
 	return errors.Join(errs...)
 }

@@ -30,8 +30,8 @@ func TestConfigBounds(t *testing.T) {
 		{"backoff_min", "", func(c *recovery.Config) { c.BackoffMin, c.BackoffMax = 2, 1 }},
 		{"rate_limit_wait", "", func(c *recovery.Config) { c.RateLimitWait = 0 }},
 		{"", "", func(c *recovery.Config) { c.RateLimitWait, c.WaitSame, c.WaitMax = 1, 0, 0 }},
-		{"rate_limit_wait", "", func(c *recovery.Config) { c.WaitSame = -1 }},
-		{"rate_limit_wait", "", func(c *recovery.Config) { c.WaitMax = -1 }},
+		{"wait_same", "", func(c *recovery.Config) { c.WaitSame = -1 }},
+		{"wait_max", "", func(c *recovery.Config) { c.WaitMax = -1 }},
 		{"", "", func(c *recovery.Config) { c.ExtraInput, c.Reasks = 0, 0 }},
 		{"", "", func(c *recovery.Config) { c.ExtraInput, c.Reasks = 10, 10 }},
 		{"extra_input", "", func(c *recovery.Config) { c.ExtraInput = -1 }},
@@ -44,7 +44,7 @@ func TestConfigBounds(t *testing.T) {
 		{"", "", func(c *recovery.Config) { c.Parallel = recovery.ParallelConfig{} }},
 		{"", "", func(c *recovery.Config) { c.Parallel.MaxShare = 1 }},
 		{"parallel.max_share", "", func(c *recovery.Config) { c.Parallel.MaxShare = 1.5 }},
-		{"parallel.max_share", "parallel.max_tokens", func(c *recovery.Config) { c.Parallel.MaxShare, c.Parallel.Burst = -0.5, -1 }},
+		{"parallel.max_share", "parallel.burst", func(c *recovery.Config) { c.Parallel.MaxShare, c.Parallel.Burst = -0.5, -1 }},
 		{"parallel.max_tokens", "", func(c *recovery.Config) { c.Parallel.MaxTokens = -1 }},
 	} {
 		cfg := recovery.Defaults()

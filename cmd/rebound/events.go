@@ -116,8 +116,8 @@ func followEvents(ctx context.Context, gateway adminClient, query url.Values, sh
 // maxEventLine is the limit of a line of the stream in bytes; the gateway writes less than 64 KiB.
 const maxEventLine = 1 << 20
 
-// readEvents shows the events of a stream until it ends, and sets last to the id of the
-// last one. It only returns errors of show, not those of the stream.
+// readEvents calls show with each event of a stream until the stream ends or breaks, which is no
+// error, and sets last to the id of the last event. It returns the first error of show.
 func readEvents(stream io.Reader, last *string, show func([]byte) error) error {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxEventLine)

@@ -107,8 +107,8 @@ const sharers = 4
 
 func ringKey(session string) string { return "ring/" + session }
 
-// Prepare records a failing or waiting turn, and stops the session if its breaker is open. If the store fails, it does
-// nothing.
+// Prepare records a failing or waiting turn, and opens or closes the session's breaker by it. While the breaker is open,
+// it answers in the model's place. If the store fails, it does nothing.
 func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	cfg := s.cfg.Load()
 	if x.Session == "" || cfg.Failures == 0 || x.Mode == recovery.ModeOff || x.Side != nil && x.Turn.Key != 0 && x.Side() {

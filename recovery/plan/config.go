@@ -118,8 +118,11 @@ func (c Config) Validate() error {
 
 // check reports the problems of complete limits.
 func (l Limits) check(key string, least float64) (errs []error) {
-	if !(l.Propose >= least && l.Propose <= l.Act && l.Act <= 1) {
-		errs = append(errs, fmt.Errorf("%sact: must be at most 1 and no less than propose, which must be above 0", key))
+	if !(l.Propose >= least) {
+		errs = append(errs, fmt.Errorf("%spropose: must be above 0", key))
+	}
+	if !(l.Propose <= l.Act && l.Act <= 1) {
+		errs = append(errs, fmt.Errorf("%sact: must be at most 1 and no less than propose", key))
 	}
 	for i, s := range l.Strategies {
 		if !slices.Contains(recovery.PlanStrategies(), s) {
