@@ -187,6 +187,9 @@ func (r *run) look(ctx context.Context, racers []*racer) (second *racer, f *Fail
 			newest = rc
 		}
 	}
+	if newest == nil {
+		return nil, nil, 0 // all are replaced or over
+	}
 	limit, waited := r.limit(newest), time.Since(newest.started)
 	switch {
 	case limit <= 0:
