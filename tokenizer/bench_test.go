@@ -14,10 +14,10 @@ func repeatTo(text string, n int) string {
 	return strings.ToValidUTF8(strings.Repeat(text, n/len(text)+1)[:n], "")
 }
 
-// hardText is an input that is slow for a naive splitter or merge.
+// hardText is a text that a naive splitter or merge processes slowly.
 type hardText struct{ name, text string }
 
-// hardTexts are inputs of about n bytes.
+// hardTexts returns hard texts of about n bytes.
 func hardTexts(n int) []hardText {
 	rng := rand.New(rand.NewPCG(13, 14))
 	random := func(alphabet string) string {
@@ -96,7 +96,7 @@ func BenchmarkHard(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad reports the time and garbage of loading, and what stays.
+// BenchmarkLoad measures the time and allocations of loading, and the memory that remains in use.
 func BenchmarkLoad(b *testing.B) {
 	for _, asset := range []string{o200kCore.asset, cl100kCore.asset} {
 		b.Run(asset, func(b *testing.B) {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// class is the set of character classes of one rune, as far as the patterns
-// tell runes apart. The zero class is "anything else": symbols, controls.
+// class is the set of character classes of one rune that the patterns distinguish.
+// The zero class is everything else: symbols, control characters.
 type class uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	classMark                       // \p{M}
 	classNumber                     // \p{N}
 	classSpace                      // \s
-	classNewline                    // \r \n, besides classSpace
+	classNewline                    // \r \n, in addition to classSpace
 
 	classLetter = classUpper | classLower | classCaseless
 	// The two halves of a word in o200k_base.
@@ -25,7 +25,7 @@ const (
 	classTail = classLower | classCaseless | classMark
 )
 
-// blockBits is the size of a block of the class table: 256 runes.
+// blockBits makes a block of the class table 256 runes long.
 const blockBits = 8
 
 // classTable maps each rune to its class in two steps; equal blocks are stored
@@ -35,8 +35,8 @@ type classTable struct {
 	blocks []class
 }
 
-// runeClasses returns the table, which is built from package unicode on first
-// use (milliseconds) and never changes.
+// runeClasses returns the table. It builds it from package unicode on first
+// use, which takes milliseconds; afterwards it never changes.
 var runeClasses = sync.OnceValue(buildClasses)
 
 func buildClasses() *classTable {
@@ -84,7 +84,7 @@ func buildClasses() *classTable {
 	return t
 }
 
-// at returns the class and the width of the rune at s[i:]; width 0 at the end.
+// at returns the class of the rune at s[i:] and its width in bytes, 0 at the end.
 func (t *classTable) at(s string, i int) (class, int) {
 	if i >= len(s) {
 		return 0, 0
@@ -96,7 +96,7 @@ func (t *classTable) at(s string, i int) (class, int) {
 	return t.blocks[int(t.index[r>>blockBits])<<blockBits|int(r&(1<<blockBits-1))], n
 }
 
-// skip returns the end of the run of runes of the given classes from s[i:].
+// skip returns the end of the run of runes at s[i:] that have one of the given classes.
 func (t *classTable) skip(s string, i int, want class) int {
 	for {
 		c, n := t.at(s, i)

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// scaled is n, or a tenth in short and race runs, which are ten times as slow.
+// scaled returns n, or a tenth in short runs and under the race detector, which is ten times as slow.
 func scaled(n int) int {
 	if testing.Short() || raceEnabled {
 		return n / 10
@@ -65,7 +65,7 @@ func TestCountEqualsOracleOnAgentText(t *testing.T) {
 		compare(t, line)
 	}
 	compare(t, text)
-	// A fragment is cut anywhere, in the middle of a character too.
+	// Fragments may begin and end inside a character.
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range scaled(2000) {
 		i := rng.IntN(len(text) - 400)
@@ -73,9 +73,9 @@ func TestCountEqualsOracleOnAgentText(t *testing.T) {
 	}
 }
 
-// Runes in the places where their class matters: the class table and the
-// oracle's Unicode tables agree everywhere. The large blocks of ideographs and
-// private use, uniform inside, are sampled.
+// Every rune, in the positions where its class matters: the class table and the
+// oracle's Unicode tables agree. The large uniform blocks of ideographs and
+// private use are sampled.
 func TestCountEqualsOracleOnRunes(t *testing.T) {
 	var b strings.Builder
 	for r := rune(0); r <= unicode.MaxRune; r++ {
@@ -119,7 +119,7 @@ func TestClassesEqualUnicode(t *testing.T) {
 	}
 }
 
-// The edges of the patterns, by hand.
+// Edge cases of the patterns, written by hand.
 func TestCountEqualsOracleOnEdges(t *testing.T) {
 	for _, text := range []string{
 		"'", "''", "'s", "'S", "'sab", "it's", "IT'S", "it’s", "we'll've", "'l", "'r", "'re", "x'Re", "'ſ", "ſ",
@@ -147,8 +147,8 @@ func TestCountBytesIsCount(t *testing.T) {
 	}
 }
 
-// Pieces cover the text without gaps and end at character boundaries. On a
-// megabyte of each hard kind a quadratic splitter would run for minutes.
+// Pieces cover the text without gaps and end at character boundaries. A quadratic splitter
+// would take minutes for a megabyte of each hard text.
 func TestSplittersAdvance(t *testing.T) {
 	texts := hardTexts(megabyte)
 	rng := rand.New(rand.NewPCG(11, 12))
@@ -198,8 +198,7 @@ func TestCountAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The package reads no files and opens no connections: its sources import
-// nothing that could.
+// The package imports nothing that could read files or open connections.
 func TestImports(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {

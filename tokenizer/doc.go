@@ -3,7 +3,7 @@
 //
 // The flow of one count:
 //
-//	ForModel / Get        name -> *Encoding (nothing is loaded yet)
+//	ForModel              name -> *Encoding (nothing is loaded yet)
 //	Encoding.Count        first call: load the vocabulary, once per process
 //	  splitCL100K/O200K   text  -> pieces (letters, digits, symbols, spaces)
 //	  vocabulary.rank     a piece that is one token: done (most pieces)
@@ -30,17 +30,16 @@
 // # Limits
 //
 //   - Text is ordinary text: "<|endoftext|>" counts as its characters, never as
-//     a special token. The framing of chat messages, tools and images is not
-//     part of a text and is the caller's to add.
-//   - A byte that is not valid UTF-8 counts as U+FFFD, one for each such byte,
-//     as in tiktoken-go and as a JSON decoder would turn it.
+//     a special token. The caller adds the tokens that frame chat messages, tools
+//     and images.
+//   - Each byte that is not valid UTF-8 counts as one U+FFFD, as in tiktoken-go
+//     and in Go's JSON decoder.
 //   - Character classes are those of the Go release's Unicode tables. A letter
 //     that Unicode added later counts as a symbol.
 //   - The patterns are those that OpenAI published first. Later releases of
-//     tiktoken write cl100k_base's differently at the end of a text that ends in
-//     white space, and their (?i:'s) takes the long s (U+017F) too. Pieces may
-//     differ there; in a comparison over all short runs of white space the
-//     counts did not.
+//     tiktoken split cl100k_base differently if a text ends in white space, and
+//     their (?i:'s) also matches the long s (U+017F). Pieces may differ there; the
+//     counts did not in a comparison over all short runs of white space.
 //
-// The package is not responsible for requests, messages or usage: it sees text.
+// The package is not responsible for requests, messages or usage: it only sees text.
 package tokenizer

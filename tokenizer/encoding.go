@@ -23,13 +23,13 @@ type Encoding struct {
 	core *core
 }
 
-// core is what encodings of different names may share.
+// core is the part of an encoding that encodings of different names share.
 type core struct {
 	asset string // file name of the embedded vocabulary
 	split splitter
 
 	once    sync.Once
-	words   *vocabulary
+	vocab   *vocabulary
 	classes *classTable
 	scratch sync.Pool // of *scratch
 }
@@ -64,7 +64,7 @@ func (e *Encoding) Count(text string) int {
 	total := 0
 	for i := 0; i < len(text); {
 		j := c.split(c.classes, text, i)
-		total += c.words.countPiece(text[i:j], sc)
+		total += c.vocab.countPiece(text[i:j], sc)
 		i = j
 	}
 	if sc.small() {
@@ -80,23 +80,23 @@ func (e *Encoding) CountBytes(text []byte) int {
 	return e.Count(unsafe.String(unsafe.SliceData(text), len(text)))
 }
 
-// load runs once. The vocabulary is part of the program, so reading it fails
-// only in a broken build (a test loads each). Even then counting stays safe:
-// with no vocabulary every byte is a token, which is AtMost.
+// load runs once. The vocabulary is embedded, so reading it fails only in a
+// broken build (a test loads each). Even then Count returns an upper bound:
+// without a vocabulary every byte is a token.
 func (c *core) load() {
 	c.classes = runeClasses()
 	words, err := loadVocabulary(c.asset)
 	if err != nil {
 		words = newVocabulary(nil, []uint32{0})
 	}
-	c.words = words
+	c.vocab = words
 }
 
-// replaceInvalid puts U+FFFD for each byte that is not part of valid UTF-8.
+// replaceInvalid replaces each byte that is not part of valid UTF-8 by U+FFFD.
 func replaceInvalid(text string) string {
 	var out strings.Builder
 	out.Grow(len(text) + len(text)/8)
-	for _, r := range text { // yields U+FFFD, one byte further, for such a byte
+	for _, r := range text { // yields U+FFFD for each such byte
 		out.WriteRune(r)
 	}
 	return out.String()

@@ -2,7 +2,7 @@ package tokenizer
 
 import "testing"
 
-// FuzzCount compares with the oracle. Inputs are bounded because the oracle
+// FuzzCount compares counts with the oracle. Inputs are short because the oracle
 // merges in quadratic time.
 func FuzzCount(f *testing.F) {
 	for _, text := range []string{
@@ -19,7 +19,7 @@ func FuzzCount(f *testing.F) {
 	})
 }
 
-// FuzzWindows compares windows of any size with encoding at once.
+// FuzzWindows compares windows of any size with encoding the piece at once.
 func FuzzWindows(f *testing.F) {
 	f.Add("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabaaaaaaaaaaaaaaaaaaaaaaaa", uint8(8), uint8(3))
 	f.Add("你好世界你好世界你好世界", uint8(5), uint8(5))

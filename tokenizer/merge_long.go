@@ -3,19 +3,19 @@ package tokenizer
 import "math/bits"
 
 // A long piece (one letter a million times, Chinese without punctuation, base64)
-// is encoded in windows, so that the work stays in the processor's cache and
-// memory does not grow with the piece. That this gives the same tokens as
-// encoding the piece at once rests on two facts, which hold for any ranks. Let
+// is encoded in windows, so that the data stay in the processor's cache and
+// memory does not grow with the piece. The tokens are the same as when the piece
+// is encoded at once. This follows from two facts, which hold for any ranks. Let
 // enc be the encoding and A, B, u, v texts.
 //
 //  1. Cut: if enc(AB) has a boundary between A and B, it is enc(A) enc(B).
-//     No merge crossed the boundary, so each side saw the merges it sees alone.
+//     No merge crossed the boundary, so each side had the same merges as alone.
 //  2. Join: if u is the last token of enc(A), v the first of enc(B), and enc(uv)
-//     is u, v, then enc(AB) is enc(A) enc(B). Suppose a merge crossed the
-//     boundary, and look at the first that does. Up to then the merges inside u
-//     and v came in the order in which they come when uv stands alone, because
-//     the lowest pair of the whole, when it lies in uv, is the lowest of uv. So
-//     this merge would happen in uv alone, too.
+//     is u, v, then enc(AB) is enc(A) enc(B). Suppose a merge crosses the
+//     boundary, and take the first that does. Up to then the merges inside u
+//     and v have the same order as in enc(uv), because the lowest pair of the
+//     whole text, if it is in uv, is also the lowest of uv. So enc(uv) would
+//     have this merge too.
 //
 // A window is encoded and cut at a token boundary some way before its end (fact
 // 1); the next window starts there, and the join is checked by encoding two
@@ -23,11 +23,11 @@ import "math/bits"
 // start again with wider ones, in the end with the whole piece.
 const (
 	windowSize  = 8 << 10 // bytes of a window
-	windowSlack = 512     // bytes before a window's end that are encoded again
+	windowSlack = 512     // bytes at a window's end that the next window encodes again
 )
 
-// countLong returns the number of tokens of a piece of any length, starting with
-// windows of that many bytes. Real texts never needed wider ones; tests do.
+// countLong returns the number of tokens of a piece of any length. It starts with windows of
+// window bytes, and widens them if a join fails, which was never seen outside of tests.
 func (v *vocabulary) countLong(piece string, window, slack int, sc *scratch) int {
 	for {
 		if n, ok := v.countWindows(piece, window, slack, sc); ok {
@@ -37,8 +37,8 @@ func (v *vocabulary) countLong(piece string, window, slack int, sc *scratch) int
 	}
 }
 
-// countWindows is countLong for one width of windows. It reports false if they
-// are too narrow; they are not once a window holds the piece.
+// countWindows is countLong for one width of windows. It returns false if they are too
+// narrow, which cannot happen once one window contains the whole piece.
 func (v *vocabulary) countWindows(piece string, window, slack int, sc *scratch) (total int, ok bool) {
 	from := 0   // start of the window
 	before := 0 // start of the last token before the window
@@ -69,18 +69,18 @@ func (v *vocabulary) countWindows(piece string, window, slack int, sc *scratch) 
 	}
 }
 
-// longScratch holds the parts of a window of n bytes as a list over the places 0
-// to n: a part starts at each place in the list, n is the end.
+// longScratch holds the parts of a window of n bytes as a doubly linked list of the
+// offsets at which parts start; the last element is n.
 type longScratch struct {
 	next, prev []int32
-	rank       []uint32 // of the part at this place joined with the next one; unset at the last
-	heap       []uint64 // candidates, see candidate
-	steps      int      // rank look-ups and moves in the heap, for tests
+	rank       []uint32 // of the part at this offset joined with the next; unset for the last
+	heap       []uint64 // pairs to merge, see candidate
+	steps      int      // rank look-ups and moves in the heap, counted for tests
 }
 
-// A candidate for merging: the rank of the pair above the place of its left
-// part, so that comparing numbers gives the order of merging.
-func candidate(rank uint32, place int32) uint64 { return uint64(rank)<<32 | uint64(place) }
+// candidate encodes a pair to merge: the rank in the high bits and the offset of its left
+// part in the low bits, so that the order of the numbers is the order of merging.
+func candidate(rank uint32, at int32) uint64 { return uint64(rank)<<32 | uint64(at) }
 
 // mergeLong encodes a text of at least one byte in O(n log n) and returns the
 // number of parts, which it leaves in sc.next and sc.prev.
@@ -97,14 +97,14 @@ func (v *vocabulary) mergeLong(text string, sc *longScratch) int {
 	}
 	sc.steps += n
 	for i := len(sc.heap)/2 - 1; i >= 0; i-- {
-		sc.down(i)
+		sc.siftDown(i)
 	}
 	parts := n
 	for len(sc.heap) > 0 {
 		c := sc.pop()
 		i := int32(uint32(c))
 		if rank[i] != uint32(c>>32) {
-			continue // the pair is gone; a place never sees a rank twice
+			continue // the pair no longer exists; no offset gets the same rank twice
 		}
 		gone := next[i]
 		after := next[gone]
@@ -113,10 +113,10 @@ func (v *vocabulary) mergeLong(text string, sc *longScratch) int {
 		parts--
 		rank[i] = noRank
 		if int(after) < n {
-			sc.offer(v.rank(text[i:next[after]]), i)
+			sc.push(v.rank(text[i:next[after]]), i)
 		}
 		if i > 0 {
-			sc.offer(v.rank(text[prev[i]:after]), prev[i])
+			sc.push(v.rank(text[prev[i]:after]), prev[i])
 		}
 	}
 	return parts
@@ -137,15 +137,15 @@ func (sc *longScratch) reset(n int) {
 	}
 }
 
-// offer sets the rank of the pair at a place and, if it is a token, queues it.
-func (sc *longScratch) offer(rank uint32, place int32) {
+// push sets the rank of the pair at an offset and, if it is a token, adds it to the heap.
+func (sc *longScratch) push(rank uint32, at int32) {
 	sc.steps++
-	sc.rank[place] = rank
+	sc.rank[at] = rank
 	if rank == noRank {
 		return
 	}
 	h := append(sc.heap, 0)
-	c := candidate(rank, place)
+	c := candidate(rank, at)
 	i := len(h) - 1
 	for i > 0 {
 		parent := (i - 1) / 4
@@ -160,20 +160,20 @@ func (sc *longScratch) offer(rank uint32, place int32) {
 	sc.heap = h
 }
 
-// pop takes the lowest candidate off the heap, which has four children a node.
+// pop removes the lowest candidate from the heap, whose nodes have four children.
 func (sc *longScratch) pop() uint64 {
 	h := sc.heap
 	c := h[0]
 	h[0] = h[len(h)-1]
 	sc.heap = h[:len(h)-1]
 	if len(sc.heap) > 1 {
-		sc.down(0)
+		sc.siftDown(0)
 	}
 	return c
 }
 
-// down moves the candidate at i below smaller ones.
-func (sc *longScratch) down(i int) {
+// siftDown moves the candidate at i down the heap, below smaller ones.
+func (sc *longScratch) siftDown(i int) {
 	h := sc.heap
 	c := h[i]
 	for {

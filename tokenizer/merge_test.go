@@ -10,11 +10,11 @@ func loaded(tb testing.TB, name string) *vocabulary {
 	tb.Helper()
 	enc := mustGet(tb, name)
 	enc.Count("x")
-	return enc.core.words
+	return enc.core.vocab
 }
 
-// joined is a random piece that no splitter would have to make.
-func joined(rng *rand.Rand, n int) string {
+// randomPiece returns a random piece, which need not be one that a splitter returns.
+func randomPiece(rng *rand.Rand, n int) string {
 	if rng.IntN(4) == 0 { // few letters: long chains of equal ranks
 		return randomOf(rng, strings.Split("ab", ""), n)
 	}
@@ -29,7 +29,7 @@ func randomOf(rng *rand.Rand, parts []string, n int) string {
 	return b.String()[:n]
 }
 
-// parts returns the boundaries that mergeLong left, without 0.
+// parts returns the ends of the parts that mergeLong left.
 func (sc *longScratch) parts() []int32 {
 	var ends []int32
 	for i := 0; i < len(sc.next)-1; i = int(sc.next[i]) {
@@ -44,7 +44,7 @@ func TestHeapMergesAsScan(t *testing.T) {
 	for _, name := range []string{O200K, CL100K} {
 		v := loaded(t, name)
 		for range scaled(5000) {
-			piece := joined(rng, 1+rng.IntN(120))
+			piece := randomPiece(rng, 1+rng.IntN(120))
 			n := v.mergeShort(piece, &sc.short)
 			if m := v.mergeLong(piece, &sc.long); m != n {
 				t.Fatalf("%s: %q has %d parts by heap, %d by scan", name, piece, m, n)
@@ -58,7 +58,7 @@ func TestHeapMergesAsScan(t *testing.T) {
 	}
 }
 
-// Tiny windows cut everywhere, so joins fail often; the result must not change.
+// With tiny windows joins fail often; the result must not change.
 func TestWindowsCountAsWhole(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
 	var sc scratch
@@ -66,7 +66,7 @@ func TestWindowsCountAsWhole(t *testing.T) {
 	for _, name := range []string{O200K, CL100K} {
 		v := loaded(t, name)
 		for range scaled(5000) {
-			piece := joined(rng, 1+rng.IntN(600))
+			piece := randomPiece(rng, 1+rng.IntN(600))
 			want := v.mergeLong(piece, &sc.long)
 			window := 4 + rng.IntN(60)
 			slack := 1 + rng.IntN(window/2)
@@ -100,8 +100,8 @@ func TestWindowsCountAsWholeAtFullSize(t *testing.T) {
 	}
 }
 
-// The work per byte does not grow: neither with windows nor, by more than a
-// logarithm, without. Steps are counted, not timed.
+// The work per byte is constant with windows, and grows at most logarithmically without.
+// The test counts steps, because times vary.
 func TestMergeWork(t *testing.T) {
 	v := loaded(t, O200K)
 	const n = 2 * windowSize
@@ -120,8 +120,7 @@ func TestMergeWork(t *testing.T) {
 	}
 }
 
-// Texts of which each kind would take a quadratic merge minutes, and no count
-// above the bound.
+// A quadratic merge would take minutes for each text. Counts stay within the bound.
 func TestCountHardTexts(t *testing.T) {
 	for _, tc := range hardTexts(scaled(megabyte)) {
 		for _, name := range []string{O200K, CL100K} {

@@ -2,10 +2,10 @@ package tokenizer
 
 import "strings"
 
-// families lists the models whose encoding is known, as in tiktoken's own table
-// (tiktoken/model.py) and for later members of the same families. A model
-// belongs to a family if its name is the family's, or goes on with a dash; after
-// a family that ends in a dot anything may follow. The first match counts.
+// families lists the models whose encoding is known: those of tiktoken's own table
+// (tiktoken/model.py), and later members of the same families. A model belongs to a
+// family if its name is the family's, alone or followed by a dash; after a family
+// that ends in a dot anything may follow. The first match counts.
 var families = []struct {
 	name     string
 	encoding *Encoding
@@ -30,14 +30,14 @@ var families = []struct {
 	{"babbage-002", &cl100k},
 }
 
-// ForModel returns the encoding with which to count for a model, and whether it
-// is that model's own. For models of other makers and unknown names it returns
-// o200k_base with exact false: the count is an estimate. Names are taken as
-// gateways and clouds write them: with a provider before a slash or colon
-// ("openai/gpt-4o"), a tag or version behind a colon or at sign
-// ("gpt-oss:20b"), as a fine-tune ("ft:gpt-4o-mini:org::id"), or with the
-// vendor before a dot ("openai.gpt-oss-120b-1:0"). Case does not matter. A
-// deployment that was given a name of its own cannot be recognised.
+// ForModel returns the encoding for a model, and whether it is that model's own. For
+// models of other vendors and unknown names it returns o200k_base with exact
+// false: the count is an estimate. It accepts names as gateways and clouds write
+// them: with a provider before a slash or colon ("openai/gpt-4o"), a tag or
+// version behind a colon or at sign ("gpt-oss:20b"), as a fine-tune
+// ("ft:gpt-4o-mini:org::id"), or with the vendor before a dot
+// ("openai.gpt-oss-120b-1:0"). Case does not matter. It cannot recognise
+// deployments with a name of their own.
 func ForModel(model string) (enc *Encoding, exact bool) {
 	name := strings.ToLower(strings.TrimSpace(model))
 	if _, tuned, ok := strings.Cut("/"+name, "/ft:"); ok {

@@ -11,8 +11,8 @@ import (
 	loader "github.com/pkoukk/tiktoken-go-loader"
 )
 
-// oracles builds tiktoken-go's encodings once; its loader must be set before, or
-// it would use the network.
+// oracles builds tiktoken-go's encodings once. It sets an offline loader first, because the
+// default one uses the network.
 var oracles = sync.OnceValue(func() map[string]*tiktoken.Tiktoken {
 	tiktoken.SetBpeLoader(loader.NewOfflineLoader())
 	all := make(map[string]*tiktoken.Tiktoken)
@@ -37,8 +37,8 @@ func mustGet(tb testing.TB, name string) *Encoding {
 	return nil
 }
 
-// compare counts text with both encodings and with the oracle, and checks the
-// bound; no invalid UTF-8 is known that breaks it.
+// compare compares the counts of both encodings with the oracle's. It also checks that no
+// count exceeds the number of bytes, which is not proven for invalid UTF-8.
 func compare(tb testing.TB, text string) {
 	tb.Helper()
 	for _, name := range []string{O200K, CL100K} {
@@ -63,7 +63,7 @@ func sample(tb testing.TB) string {
 	return string(data)
 }
 
-// alphabets are what random texts are made of. Each hits other rules.
+// alphabets are the parts of random texts. Each exercises other rules.
 var alphabets = [][]string{
 	strings.Split("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ 0123456789.,;:-_/'\"(){}[]\n\t", ""),
 	{" ", "  ", "\n", "\r", "\r\n", "\t", "\v", "\f", "\u0085", "\u00a0", "\u2003", "\u3000", "\u2028", "\ufeff", "\u200b", "a", "/", "1", "!"},
@@ -78,8 +78,8 @@ var alphabets = [][]string{
 	{"the", " and", "ing", "tion", "function", "return", "self", "_", "ID", "Http", "JSON", "err", " ", "\n", "    ", "\t", "(", ")", ".", "2024"},
 }
 
-// randomText joins n random parts: mostly of one alphabet, sometimes of all, with
-// runs of one part now and then.
+// randomText joins n random parts: mostly from one alphabet, sometimes from all, with
+// occasional runs of one part.
 func randomText(rng *rand.Rand, n int) string {
 	var b strings.Builder
 	mixed := rng.IntN(3) == 0
@@ -101,7 +101,7 @@ func randomText(rng *rand.Rand, n int) string {
 	return b.String()
 }
 
-// randomRune is any rune, low ones more often.
+// randomRune returns any rune, low ones more often.
 func randomRune(rng *rand.Rand) rune {
 	return rune(rng.IntN(0x110000) >> rng.IntN(14))
 }

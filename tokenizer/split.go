@@ -1,10 +1,10 @@
 package tokenizer
 
 // splitter returns the end of the piece that starts at s[i:], i < len(s). The
-// result is larger than i. Pieces together cover the text.
+// result is larger than i, so the pieces together cover the text.
 type splitter func(t *classTable, s string, i int) int
 
-// splitCL100K is the pattern of cl100k_base:
+// splitCL100K implements the pattern of cl100k_base:
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)
 //	[^\r\n\p{L}\p{N}]?\p{L}+
@@ -29,8 +29,8 @@ func splitCL100K(t *classTable, s string, i int) int {
 	return splitRest(t, s, i, false)
 }
 
-// splitO200K is the pattern of o200k_base, whose words have a head of upper case
-// and a tail of lower case (letters without case, and marks, may be either):
+// splitO200K implements the pattern of o200k_base, whose words have a head of upper case
+// and a tail of lower case (letters without case, and marks, may be in both):
 //
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -50,7 +50,7 @@ func splitO200K(t *classTable, s string, i int) int {
 	}
 	j, headEnd := word(t, s, from)
 	if j < 0 && c&classMark != 0 {
-		// The mark was not the optional rune but is itself the word.
+		// The mark is not the optional first rune but the word itself.
 		j, _ = word(t, s, i)
 	}
 	if j < 0 && headEnd > from {
@@ -77,8 +77,8 @@ func word(t *classTable, s string, i int) (end, headEnd int) {
 		}
 		headEnd += n
 		if c&classTail != 0 {
-			// Backtracking would give up the head from here on and let the tail
-			// match this one rune.
+			// A backtracking engine would end the head before this rune and let the
+			// tail match it.
 			end = headEnd
 		}
 	}
@@ -104,8 +104,8 @@ func contraction(s string, i int) int {
 	return i
 }
 
-// splitRest matches what both patterns share: digits, symbols, white space. The
-// slash says whether symbols may be followed by slashes besides line breaks.
+// splitRest matches the alternatives that both patterns share: digits, symbols, white
+// space. With slash, slashes may follow symbols as line breaks may.
 func splitRest(t *classTable, s string, i int, slash bool) int {
 	c, n := t.at(s, i)
 	if c&classNumber != 0 {
@@ -152,10 +152,10 @@ func symbols(t *classTable, s string, i int, slash bool) int {
 	return j
 }
 
-// space matches the last three alternatives at s[i:], where white space starts:
-// up to the last line break of the run; else the run at the end of the text;
-// else the run without its last rune, which goes with the next word; else that
-// single rune.
+// space matches the last three alternatives at s[i:], which begins with white space. The
+// match is the run of white space up to its last line break; without a line break, the whole
+// run if the text ends with it; else the run without its last rune, which belongs to the next
+// piece, unless it is the only one.
 func space(t *classTable, s string, i int) int {
 	end, last, newline := i, i, i
 	for {

@@ -12,29 +12,29 @@ import (
 	"strconv"
 )
 
-// vocabularies holds OpenAI's vocabulary files, compressed: a third of their
-// size. `go test ./tokenizer -update` writes them anew.
+// vocabularies holds OpenAI's vocabulary files, compressed to a third of their
+// size. `go test ./tokenizer -update` writes them.
 //
 //go:embed vocabularies/*.gz
 var vocabularies embed.FS
 
-// noRank is the rank of bytes that are not a token; it is above all ranks.
+// noRank is the rank of bytes that are not a token. It is larger than all ranks.
 const noRank = 1<<32 - 1
 
-// A slot of the table is 0 (empty) or holds rank+1 in the low bits and a part of
-// the hash above, which spares most comparisons with a wrong token.
+// A slot of the table is 0 (empty), or holds rank+1 in the low bits and a part of
+// the hash in the high bits, which avoids most comparisons with a wrong token.
 const (
 	rankBits  = 18
 	rankMask  = 1<<rankBits - 1
 	maxTokens = rankMask
 )
 
-// vocabulary maps the bytes of a token to its rank: a hash table with linear
-// probing over one block of bytes. It does not change after it was loaded.
+// vocabulary maps the bytes of a token to its rank. It is a hash table with linear
+// probing over one block of bytes. It does not change after loading.
 type vocabulary struct {
-	text    []byte   // all tokens, one after the other, by rank
+	text    []byte   // all tokens, in the order of their ranks
 	ends    []uint32 // token r is text[ends[r]:ends[r+1]]
-	slots   []uint32 // a power of two of them, at most half in use
+	slots   []uint32 // their number is a power of two; at most half are in use
 	longest int      // bytes of the longest token
 }
 
@@ -92,7 +92,7 @@ func parseVocabulary(data []byte) (*vocabulary, error) {
 	return newVocabulary(bytes.Clone(text), ends), nil
 }
 
-// newVocabulary builds the table over tokens that were laid out by rank.
+// newVocabulary builds the table. Token r is text[ends[r]:ends[r+1]].
 func newVocabulary(text []byte, ends []uint32) *vocabulary {
 	v := &vocabulary{text: text, ends: ends, slots: make([]uint32, 1<<bits.Len(uint(2*len(ends))))}
 	mask := len(v.slots) - 1
@@ -132,8 +132,8 @@ func (v *vocabulary) rank(word string) uint32 {
 	}
 }
 
-// hash mixes a short string. It is fixed, not seeded: the keys in the table are
-// known, so no input can make it collide more than it does.
+// hash returns the hash of a short string. It needs no seed: the keys in the table are
+// fixed, so no input can cause more collisions.
 func hash[T string | []byte](s T) uint64 {
 	h := uint64(len(s)) * 0x9e3779b97f4a7c15
 	for ; len(s) > 8; s = s[8:] {

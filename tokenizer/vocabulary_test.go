@@ -37,7 +37,7 @@ func writeVocabulary(t *testing.T, asset string) {
 	}
 }
 
-// Every token of the loader's own reading has its rank, and nothing else has.
+// Exactly the tokens that tiktoken-go's loader reads have a rank, and the same one.
 func TestVocabularyEqualsLoader(t *testing.T) {
 	for _, c := range []*core{&o200kCore, &cl100kCore} {
 		if *update {
@@ -96,7 +96,7 @@ func TestParseVocabularyRefuses(t *testing.T) {
 	}
 }
 
-// Without a vocabulary the count is the upper bound, for short and long pieces.
+// Without a vocabulary the count is the number of bytes, for short and long pieces.
 func TestCountWithoutVocabulary(t *testing.T) {
 	enc := &Encoding{name: "broken", core: &core{asset: "absent.tiktoken", split: splitO200K}}
 	for _, n := range []int{1, 40, 3 * windowSize} {

@@ -11,8 +11,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// answer is a case of testdata/malformed/answers.jsonl: a whole answer.
-type answer struct {
+// answerCase is a case of testdata/malformed/answers.jsonl: a complete answer.
+type answerCase struct {
 	ID           string          `json:"id"`
 	Toolset      string          `json:"toolset"`
 	ToolChoice   json.RawMessage `json:"tool_choice"`
@@ -21,21 +21,21 @@ type answer struct {
 		Content   *string `json:"content"`
 		Reasoning string  `json:"reasoning_content"`
 		Calls     []struct {
-			ID       string  `json:"id"`
-			Kind     string  `json:"type"`
-			Function rowCall `json:"function"`
+			ID       string     `json:"id"`
+			Kind     string     `json:"type"`
+			Function corpusCall `json:"function"`
 		} `json:"tool_calls"`
 	} `json:"message"`
-	Expect      string    `json:"expect"`
-	Want        []rowCall `json:"want"`
-	WantIDs     string    `json:"want_ids"`
-	WantContent *string   `json:"want_content"`
+	Expect      string       `json:"expect"`
+	Want        []corpusCall `json:"want"`
+	WantIDs     string       `json:"want_ids"`
+	WantContent *string      `json:"want_content"`
 }
 
-// elsewhere are the cases that something else decides.
+// decidedElsewhere lists the cases whose expectation does not apply to Mend alone, with the reason.
 var decidedElsewhere = map[string]string{
-	"reason-01":    "a finish that contradicts the calls is put right here: some agents stop at it",
-	"reasoning-01": "empty answers are failures of the attempt, which the gate finds",
+	"reason-01":    "Mend corrects a finish reason that contradicts the calls: some agents stop at it",
+	"reasoning-01": "the gate treats empty answers as failures of the attempt",
 	"empty-01":     "the same",
 }
 
@@ -50,7 +50,7 @@ func TestMalformedAnswers(t *testing.T) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		var a answer
+		var a answerCase
 		if err := json.Unmarshal(line, &a); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestMalformedAnswers(t *testing.T) {
 		if problem := a.check(t, d, v); problem != "" {
 			t.Logf("%s expects %s: %s (%+v %+v)", a.ID, a.Expect, problem, v, v.Flaw)
 			if v.Judgement == recovery.JudgeReplace {
-				t.Errorf("%s was mended to something else", a.ID)
+				t.Errorf("%s has a wrong repair", a.ID)
 			}
 			continue
 		}
@@ -81,11 +81,11 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 	t.Logf("%d of %d answers", right, all)
 	if right < all {
-		t.Errorf("%d of %d answers are judged as they should be", right, all)
+		t.Errorf("%d of %d answers are judged correctly", right, all)
 	}
 }
 
-func (a answer) check(t *testing.T, d recovery.Draft, v recovery.Verdict) string {
+func (a answerCase) check(t *testing.T, d recovery.Draft, v recovery.Verdict) string {
 	t.Helper()
 	want := map[string]recovery.Judgement{"pass": recovery.JudgePass, "mend": recovery.JudgeReplace, "ask": recovery.JudgeAsk}[a.Expect]
 	if v.Judgement != want {

@@ -12,7 +12,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// prose is an answer of about size bytes as models write it: text, code and markup.
+// sampleProse returns an answer of size bytes with text, code and markup.
 func sampleProse(size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -24,13 +24,13 @@ func sampleProse(size int) string {
 	return b.String()[:size]
 }
 
-// written are the arguments of a tool that writes a file of about size bytes.
+// writeFileArguments returns arguments that contain a file of about size bytes.
 func writeFileArguments(size int) string {
 	content := strings.NewReplacer("\n", `\n`, "\t", `\t`, `"`, `\"`).Replace(sampleProse(size))
 	return `{"file_path":"src/server.go","start_line":1,"regex":"` + strings.TrimRight(content, `\`) + `"}`
 }
 
-// BenchmarkHealthyAnswer is the judgement of answers that nothing is wrong with.
+// BenchmarkHealthyAnswer measures the judgement of valid answers.
 func BenchmarkHealthyAnswer(b *testing.B) {
 	req, m := withTools(b, ""), mender()
 	text := func(n int) recovery.Draft { return recovery.Draft{Text: sampleProse(n), Finish: recovery.FinishStop} }
@@ -54,8 +54,7 @@ func BenchmarkHealthyAnswer(b *testing.B) {
 	}
 }
 
-// BenchmarkHealthyWatch is what watching one answer costs, that comes at once or
-// in pieces.
+// BenchmarkHealthyWatch measures the watch over one answer that arrives whole or in pieces.
 func BenchmarkHealthyWatch(b *testing.B) {
 	req, m := withTools(b, ""), mender()
 	for _, size := range []int{1 << 10, 10 << 10, 100 << 10} {
@@ -78,8 +77,8 @@ func BenchmarkHealthyWatch(b *testing.B) {
 	}
 }
 
-// BenchmarkRecordedCalls judges the calls of a recorded session, with the outline of
-// their schemas and by the library alone.
+// BenchmarkRecordedCalls validates the calls of a recorded session, with the outlines of
+// their schemas and with the library alone.
 func BenchmarkRecordedCalls(b *testing.B) {
 	raw, err := os.ReadFile(filepath.Join("..", "transcript", "testdata", "pi.json"))
 	if err != nil {

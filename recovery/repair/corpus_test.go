@@ -16,30 +16,30 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// row is a case of testdata/malformed: an answer, and what must become of it.
-type row struct {
+// corpusCase is a case of testdata/malformed: an answer and the expected judgement.
+type corpusCase struct {
 	ID           string          `json:"id"`
 	Form         string          `json:"form"`
 	Tools        json.RawMessage `json:"tools"`
 	Toolset      string          `json:"toolset"`
 	FinishReason string          `json:"finish_reason"`
 	Content      *string         `json:"content"`
-	Call         *rowCall        `json:"call"`
-	Calls        []rowCall       `json:"calls"`
+	Call         *corpusCall     `json:"call"`
+	Calls        []corpusCall    `json:"calls"`
 	Expect       string          `json:"expect"`
 	Name         string          `json:"name"`
 	Arguments    json.RawMessage `json:"arguments"`
-	Want         []rowCall       `json:"want"`
+	Want         []corpusCall    `json:"want"`
 	WantContent  *string         `json:"want_content"`
 }
 
-type rowCall struct {
+type corpusCall struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// text is the arguments as a client would hand them on.
-func (c rowCall) text() string {
+// text returns the arguments as the client passes them to its tool.
+func (c corpusCall) text() string {
 	var s string
 	if json.Unmarshal(c.Arguments, &s) == nil {
 		return s
@@ -57,7 +57,7 @@ func finish(reason string) recovery.Finish {
 	return recovery.Finish(reason)
 }
 
-// alike compares JSON by meaning, integers exactly.
+// sameJSON compares JSON by meaning, numbers exactly.
 func sameJSON(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	return reflect.DeepEqual(decoded(t, a), decoded(t, b))
@@ -74,7 +74,7 @@ func decoded(t *testing.T, raw []byte) any {
 	return exact(v)
 }
 
-// exact replaces numbers by fractions, which have one spelling.
+// exact replaces numbers by fractions, which have a unique spelling.
 func exact(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -92,15 +92,15 @@ func exact(v any) any {
 	return v
 }
 
-// TestMalformed measures the rules on answers that were collected and written
-// without knowledge of them. Nothing may come out wrong.
+// TestMalformed judges malformed answers that were collected without knowledge of the
+// rules. No repair may be wrong, and a minimum share must be repaired.
 func TestMalformed(t *testing.T) {
 	for file, least := range map[string]int{"cases.jsonl": 99, "blind.jsonl": 95} {
 		t.Run(file, func(t *testing.T) { judgeRows(t, file, least) })
 	}
 }
 
-// toolsets are the tools that the rows of testdata/malformed refer to.
+// toolsets reads the tools that the rows of testdata/malformed refer to.
 func toolsets(t *testing.T) (sets map[string]json.RawMessage) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "malformed", "toolsets.json"))
@@ -113,7 +113,7 @@ func toolsets(t *testing.T) (sets map[string]json.RawMessage) {
 	return sets
 }
 
-// judgeRows judges the rows of a file, of which at least so many in a hundred must be mended.
+// judgeRows judges the rows of a file. At least least percent of those that expect a repair must get it.
 func judgeRows(t *testing.T, file string, least int) {
 	data, err := os.ReadFile(filepath.Join("testdata", "malformed", file))
 	if err != nil {
@@ -129,7 +129,7 @@ func judgeRows(t *testing.T, file string, least int) {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		var r row
+		var r corpusCase
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			t.Fatalf("%s: %v", lines.Bytes()[:min(200, len(lines.Bytes()))], err)
 		}
@@ -181,8 +181,8 @@ func judgeRows(t *testing.T, file string, least int) {
 	}
 }
 
-// judge returns mend (as expected), pass, ask, or wrong, with the details.
-func (r row) judge(t *testing.T, m *Mender, sets map[string]json.RawMessage) (got, detail string) {
+// judge returns "mend" if the repair is as expected, else "pass", "ask" or "wrong", with the details.
+func (r corpusCase) judge(t *testing.T, m *Mender, sets map[string]json.RawMessage) (got, detail string) {
 	t.Helper()
 	tools := r.Tools
 	if len(tools) == 0 {
@@ -206,8 +206,8 @@ func (r row) judge(t *testing.T, m *Mender, sets map[string]json.RawMessage) (go
 	v := m.Mend(req, d)
 	switch v.Judgement {
 	case recovery.JudgePass:
-		// A draft has arguments as text already: whoever writes the answer makes a
-		// string of an object on the wire.
+		// A draft always has arguments as text. If the server sent an object, the writer
+		// of the answer encodes it as a string.
 		if r.Call != nil && bytes.HasPrefix(r.Call.Arguments, []byte("{")) && r.Expect == "mend" && sameJSON(t, []byte(d.Calls[0].Arguments), r.Arguments) {
 			return "mend", ""
 		}
@@ -225,7 +225,7 @@ func (r row) judge(t *testing.T, m *Mender, sets map[string]json.RawMessage) (go
 	}
 	want := r.Want
 	if len(want) == 0 {
-		want = []rowCall{{r.Name, r.Arguments}}
+		want = []corpusCall{{r.Name, r.Arguments}}
 	}
 	if len(v.Calls) != len(want) {
 		return "wrong", detail

@@ -7,10 +7,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// inText is a call as it stands in a text. Without a tool it is that of get_weather for Paris.
+// textCallCase is a text that contains a call, of get_weather for Paris unless it says otherwise.
 type textCallCase struct{ text, before, tool, args string }
 
-// callsInText has one call in each dialect.
+// callsInText returns one call in each dialect.
 func callsInText() map[string]textCallCase {
 	return map[string]textCallCase{
 		"hermes":              {"I look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>", "I look.", "", ""},
@@ -122,7 +122,7 @@ func TestSeveralCallsInTheText(t *testing.T) {
 	}
 }
 
-// noCalls are texts about calls, and others that look a little like one.
+// noCalls returns texts about calls, and others that look a little like one.
 func noCalls() []string {
 	one := `<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>`
 	return []string{
@@ -173,7 +173,7 @@ func TestBrokenCallsInTheText(t *testing.T) {
 	}
 }
 
-// openers are beginnings of calls as models write them.
+// openers lists the beginnings of calls as models write them.
 var openers = []string{
 	"<tool_call>", "<tool_calls>", "<|tool_call|>", "<TOOLCALL>", "<function_call>", "<functioncall>", // Hermes, Qwen, GLM, MiniMax-M1, Granite, Nemotron
 	"<function=",                                                                                                                                  // Llama, Qwen3-Coder
@@ -191,7 +191,7 @@ var openers = []string{
 	"<function name=", "<steptml:invoke name=", "<｜tool_call_begin｜>", "<|tool_call_argument_begin|>", "<tool_sep>", "<arg_key>", // MiniCPM, Step, Hunyuan, GLM
 }
 
-// TestMarksAreShown: each mark in the table stands in an example, but for Kimi's markup that is not read.
+// TestMarksAreShown: each mark in roles occurs in an example, except Kimi's markup that is not parsed.
 func TestMarksAreShown(t *testing.T) {
 	all := ""
 	for _, c := range callsInText() {
@@ -204,8 +204,7 @@ func TestMarksAreShown(t *testing.T) {
 	}
 }
 
-// TestOpening: calls are looked for where one of them stands, and a stream waits where
-// one is cut.
+// TestOpening: nextCandidate finds each opener, and partialMark finds one that is cut.
 func TestOpening(t *testing.T) {
 	s := callFinder{offers: func(string) bool { return false }}
 	for _, o := range openers {

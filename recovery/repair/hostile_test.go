@@ -11,8 +11,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// TestHostileTexts: what a judgement allocates grows no faster than the answer, whether
-// that is a text, arguments, JSON that was asked for, or a text that comes in pieces.
+// TestHostileTexts: the memory that a judgement allocates grows at most linearly with the answer:
+// text, arguments, JSON content, and text that arrives in pieces.
 func TestHostileTexts(t *testing.T) {
 	parse := func(fields string) *transcript.Body {
 		return recoverytest.Parse(t, `{"model":"m","messages":[],`+fields+`}`, transcript.Chat)

@@ -6,8 +6,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// TestJoinedCalls: whole calls of one tool in one string are calls in order, also
-// of tools that change something, because nothing but valid JSON is read.
+// TestJoinedCalls: several valid argument objects in one string become calls in order, also
+// of guarded tools, because nothing is guessed.
 func TestJoinedCalls(t *testing.T) {
 	req, m := withTools(t, ""), mender()
 	for _, args := range []string{`{"command":"ls"}{"command":"pwd"}`, "{\"command\":\"ls\"}\n {\"command\":\"pwd\"}\n"} {
@@ -33,8 +33,8 @@ func TestJoinedCalls(t *testing.T) {
 	}
 }
 
-// TestWindowsPaths: a path whose backslashes are not escaped has one meaning, also
-// for tools that change something. What only begins like a path has not.
+// TestWindowsPaths: a path with unescaped backslashes has only one meaning, also for guarded
+// tools. A text that only begins like a path is ambiguous.
 func TestWindowsPaths(t *testing.T) {
 	req, m := withTools(t, ""), mender()
 	for in, want := range map[string]string{
@@ -58,7 +58,7 @@ func TestWindowsPaths(t *testing.T) {
 	}
 }
 
-// TestReferences: what a schema refers to is mended like what it says itself.
+// TestReferences: coercion follows the references of a schema.
 func TestReferences(t *testing.T) {
 	req := request(t, `,"tools":[{"type":"function","function":{"name":"enrol","parameters":{"type":"object","properties":{"who":{"$ref":"#/$defs/Person"}},
 		"required":["who"],"$defs":{"Person":{"type":"object","properties":{"age":{"type":"integer"}},"required":["age"]}}}}}]`)

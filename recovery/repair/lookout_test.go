@@ -9,9 +9,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// follow shows a look-out a text, character for character, and returns what is free
-// at the end and how many bytes waited at most.
-func feedAll(t testing.TB, l recovery.Lookout, text string) (free, waited int) {
+// feedAll feeds a text to a Lookout character by character. It returns the number of free
+// bytes at the end, and the maximum number of held bytes.
+func feedAll(t testing.TB, l recovery.Lookout, text string) (free, held int) {
 	t.Helper()
 	for i := range text + " " {
 		if i == 0 || i < len(text) && !utf8.RuneStart(text[i]) {
@@ -21,13 +21,13 @@ func feedAll(t testing.TB, l recovery.Lookout, text string) (free, waited int) {
 		if next < free || next > i {
 			t.Fatalf("%q: %d free, then %d", text[:i], free, next)
 		}
-		free, waited = next, max(waited, i-next)
+		free, held = next, max(held, i-next)
 	}
-	return free, waited
+	return free, held
 }
 
-// TestLookout: of a call after a sentence nothing is free, in no dialect, and the
-// rest of the answer becomes the call.
+// TestLookout: in every dialect a call behind a sentence is held, and the held rest of the
+// answer becomes the call.
 func TestLookout(t *testing.T) {
 	req, m := withTools(t, ""), mender()
 	for name, c := range callsInText() {
@@ -35,13 +35,13 @@ func TestLookout(t *testing.T) {
 			text := before + strings.TrimPrefix(c.text, c.before)
 			if before != "" && m.Mend(req, recovery.Draft{Text: text, Finish: recovery.FinishStop}).Judgement != recovery.JudgeReplace {
 				if name == "hermes" || name == "kimi" || name == "deepseek v3" || name == "bare" {
-					t.Errorf("%s after %q is not understood", name, before)
+					t.Errorf("%s after %q is not recognised", name, before)
 				}
-				continue // what only a whole answer can be
+				continue // this form counts only as the whole answer
 			}
 			free, _ := feedAll(t, m.Lookout(req), text)
 			v := m.Mend(req, recovery.Draft{Text: text, Shown: free, Finish: recovery.FinishStop})
-			if name == "llama, only the end" { // nothing tells at its beginning
+			if name == "llama, only the end" { // its beginning is ordinary text
 				continue
 			}
 			tool, args := c.want()
@@ -56,7 +56,7 @@ func TestLookout(t *testing.T) {
 	}
 }
 
-// TestLookoutLetsTextGo: a text that is no call waits only as long as it may be one.
+// TestLookoutLetsTextGo: text that is no call is held only while it may become one.
 func TestLookoutLetsTextGo(t *testing.T) {
 	req, m := withTools(t, ""), mender()
 	more := strings.Repeat(" And so the text goes on, with a < b and <td>x</td> [1].\n", 8)
@@ -65,24 +65,24 @@ func TestLookoutLetsTextGo(t *testing.T) {
 		"{\"name\": \"x\", \"version\": \"1.0\"}", "[\n  {\"id\": 1, \"city\": \"Paris\"}\n]", "print(\"get_weather\")", "```\n<tool_call>\n```", "- [ ] task\n- [x] done\n",
 		"[get_weather](docs.md) tells it.", "{\"name\": \"get_weather\", \"temperature\": 3}", "use <function=...> there", "{{template}}", "[[1, 2], [3, 4]]", "#include <invoke.h>",
 	) {
-		free, waited := feedAll(t, m.Lookout(req), text+more)
+		free, held := feedAll(t, m.Lookout(req), text+more)
 		if free != len(text+more) {
 			t.Errorf("%q: %d of %d bytes are free", text, free, len(text+more))
 		}
-		if waited > 2*len(text)+maxMark+minGrowth {
-			t.Errorf("%q: %d bytes waited", text, waited)
+		if held > 2*len(text)+maxMark+minGrowth {
+			t.Errorf("%q: %d bytes were held", text, held)
 		}
 		if v := m.Mend(req, recovery.Draft{Text: text + more, Shown: free, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
 			t.Errorf("%q: %+v", text, v)
 		}
 	}
 	if m.Lookout(withTools(t, `,"tool_choice":"none"`)) != nil || m.Lookout(request(t, "")) != nil {
-		t.Error("a look-out where no call can be")
+		t.Error("a Lookout although no call is possible")
 	}
 }
 
-// TestLookoutMissesNothing: what is found in a whole text is not free before, however the
-// text comes, but for what is found by its end alone.
+// TestLookoutMissesNothing: a call that is found in a complete text was never freed, however
+// the text arrived, except for calls that only their end reveals.
 func TestLookoutMissesNothing(t *testing.T) {
 	req, m := withTools(t, ""), mender()
 	parts := append([]string{"get_weather", `(city='Paris')`, "\n", " ", "{", "}", "[", "]", "`", "```", `{"name": "get_weather", "arguments": {"city": "Paris"}}`,
@@ -101,7 +101,7 @@ func TestLookoutMissesNothing(t *testing.T) {
 		}
 		f := m.callFinder(req).find(text)
 		if len(f.calls) == 0 {
-			continue // what is broken beyond doubt need not wait
+			continue // a broken call need not be held
 		}
 		v := m.Mend(req, recovery.Draft{Text: text, Finish: recovery.FinishStop})
 		if v.Judgement == recovery.JudgePass || strings.HasSuffix(strings.TrimSpace(text), "</function>") {
@@ -116,7 +116,7 @@ func TestLookoutMissesNothing(t *testing.T) {
 	}
 }
 
-// FuzzLookout: no text crashes it, and what is free stays so.
+// FuzzLookout: no text crashes it, and the result never shrinks.
 func FuzzLookout(f *testing.F) {
 	for _, c := range callsInText() {
 		f.Add("I look.\n" + c.text)

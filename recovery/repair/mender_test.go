@@ -14,7 +14,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// kit is a request's tools for the tests: two that look, and some that change.
+// toolsJSON is the list of tools of the tests: three that only read, and three that change something.
 const toolsJSON = `[
  {"type":"function","function":{"name":"get_weather","description":"Get the weather","parameters":{"type":"object","properties":{
    "city":{"type":"string"},"days":{"type":"integer"},"metric":{"type":"boolean"},"unit":{"type":"string","enum":["celsius","fahrenheit"]},
@@ -56,8 +56,8 @@ func same(t testing.TB, a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// TestUnsaid: an answer that is reasoning only is no answer, unless the client
-// left no room for one.
+// TestUnsaid: an answer of reasoning only is a flaw, unless the output limit of the request is
+// that of a probe.
 func TestUnsaid(t *testing.T) {
 	m := mender()
 	thought := recovery.Draft{Unsaid: true, Finish: recovery.FinishStop}
@@ -301,7 +301,7 @@ func TestOtherKindsOfTools(t *testing.T) {
 		{ID: "1", Kind: "custom", Name: "apply_patch", Arguments: "*** Begin Patch"},
 		{ID: "1", Kind: "web_search_call", Name: "", Arguments: ""},
 		{ID: "1", Kind: "function", Name: "server_side", Arguments: "{"},
-		{ID: "1", Kind: "function", Name: "drive.f", Arguments: "{}"}, // perhaps a tool of a server
+		{ID: "1", Kind: "function", Name: "drive.f", Arguments: "{}"}, // may be a tool of the server
 		{ID: "1", Kind: "function", Name: "apply_patch", Arguments: "*** Begin Patch"},
 	} {
 		if v := m.Mend(req, recovery.Draft{Calls: []recovery.DraftCall{c}, Finish: recovery.FinishCalls}); v.Judgement != recovery.JudgePass {
@@ -310,8 +310,8 @@ func TestOtherKindsOfTools(t *testing.T) {
 	}
 }
 
-// The Responses API has items of their own for the calls of its hosted tools: what is
-// called by a name must be listed, but where a server adds tools.
+// In the Responses API, calls of hosted tools are items of their own. So a function call must
+// name a listed tool, unless the server adds tools.
 func TestHostedTools(t *testing.T) {
 	f := `{"type":"function","name":"f","parameters":{"type":"object"}}`
 	for tools, want := range map[string]recovery.Judgement{
@@ -355,7 +355,7 @@ func TestContent(t *testing.T) {
 		`:"integer"},"b":{"type":"array","items":{"type":"string"}}},"required":["a"]}}}`)
 	for _, c := range []struct {
 		req        *transcript.Body
-		text, want string // "" asks again, "=" passes
+		text, want string // want: "" asks again, "=" passes
 	}{
 		{object, `{"a":1}`, "="},
 		{object, " {\"a\" : 1}\n", "="},
@@ -410,7 +410,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestBoundedAnswer: many large calls in one answer cost no more than some of them.
+// TestBoundedAnswer: the work for many large calls in one answer is bounded.
 func TestBoundedAnswer(t *testing.T) {
 	m, req := mender(), withTools(t, "")
 	one := call("read_file", "{'file_path': '"+strings.Repeat("x", 800<<10)+"'}").Calls[0]
@@ -431,8 +431,8 @@ func TestBoundedAnswer(t *testing.T) {
 	}
 }
 
-// A name that a target was given for a tool's own leads back to it, also where nothing may
-// be guessed; another near name does not.
+// A safe name that was sent to the target instead of the tool's own name leads back to the
+// tool, also for guarded tools; a similar name does not.
 func TestSafeNames(t *testing.T) {
 	long := "mcp__" + strings.Repeat("long_", 14) + "run_command"
 	req := request(t, `,"tools":[{"type":"function","function":{"name":"files.delete","parameters":{"type":"object"}}},
@@ -452,6 +452,6 @@ func TestSafeNames(t *testing.T) {
 		t.Errorf("a guess: %+v", v)
 	}
 	if got := recovery.SafeNames([]string{"a.b", "a_b"}); got["a.b"] == got["a_b"] || got["a_b"] != "a_b" {
-		t.Errorf("two tools got one name: %v", got)
+		t.Errorf("two tools have one name: %v", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// seeds are arguments to damage, and damaged ones.
+// seeds are valid and damaged arguments, which damage changes further.
 var seeds = []string{
 	`{"city":"Paris","days":3,"metric":true,"unit":"celsius","tags":["a","b c"],"limit":null,"range":{"from":1.5,"to":2}}`,
 	`{"file_path":"C:\\temp\\x.go","start_line":7,"regex":"\\d+\\s"}`,
@@ -50,14 +50,14 @@ func damage(r *rand.Rand, s string, n int) string {
 	return string(b)
 }
 
-// keeps checks what holds of every verdict on one call.
+// checkVerdict checks the properties of every verdict: see the rules in doc.go.
 func checkVerdict(t *testing.T, m *Mender, req *transcript.Body, d recovery.Draft) {
 	t.Helper()
 	v := m.Mend(req, d)
 	switch v.Judgement {
 	case recovery.JudgePass:
 		if !reflect.DeepEqual(v, recovery.Verdict{}) {
-			t.Fatalf("%+v passes with more than that: %+v", d, v)
+			t.Fatalf("%+v passes with a verdict that is not empty: %+v", d, v)
 		}
 		return
 	case recovery.JudgeAsk:
@@ -89,14 +89,14 @@ func checkVerdict(t *testing.T, m *Mender, req *transcript.Body, d recovery.Draf
 		}
 		texts(out, func(s string) {
 			if !comesFrom(s, input, string(tool.Parameters)) {
-				t.Fatalf("%q became %q: the text %q was invented", input, c.Arguments, s)
+				t.Fatalf("%q became %q: %q was invented", input, c.Arguments, s)
 			}
 		})
 	}
 	again := recovery.Draft{Calls: v.Calls, Finish: recovery.FinishCalls}
 	if len(v.Calls) > 0 {
 		if w := m.Mend(req, again); w.Judgement != recovery.JudgePass {
-			t.Fatalf("%+v became %+v, and that %+v %+v", d, v.Calls, w, w.Flaw)
+			t.Fatalf("%+v became %+v, whose verdict is %+v %+v", d, v.Calls, w, w.Flaw)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func toolNamed(req *transcript.Body, name string) *transcript.Tool {
 	return nil
 }
 
-// texts calls yield with all strings and names in a value.
+// texts calls yield with every string and name in a value.
 func texts(v any, yield func(string)) {
 	switch v := v.(type) {
 	case string:
@@ -127,13 +127,13 @@ func texts(v any, yield func(string)) {
 	}
 }
 
-// stems reports whether a text comes from the input, after up to three layers
-// of escapes, or is a word of the schema.
+// comesFrom reports whether s is part of the input, under up to four layers of
+// escapes, or part of the schema.
 func comesFrom(s, input, schema string) bool {
 	if strings.Contains(schema, string(transcript.String(s))) {
 		return true
 	}
-	// Escapes are left out on both sides: they are what a mend may spell anew.
+	// Remove escapes on both sides: a repair may spell them differently.
 	plain := func(s string) string {
 		s = strings.ToValidUTF8(s, "\ufffd")
 		for range 4 {
@@ -149,7 +149,7 @@ func comesFrom(s, input, schema string) bool {
 	return strings.Contains(plain(input), plain(s))
 }
 
-// unicodeEscapes decodes \u escapes wherever they stand.
+// unicodeEscapes decodes all \u escapes in a text.
 func unicodeEscapes(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -182,8 +182,8 @@ func TestMendKeepsItsRules(t *testing.T) {
 	}
 }
 
-// Quotes inside of a string that are not escaped never change what is said:
-// the model is asked again, or the meaning is the one that was meant.
+// Unescaped quotes inside a string never lead to a wrong repair: either the model is asked
+// again, or the repair has the original meaning.
 func TestUnescapedQuotes(t *testing.T) {
 	req, m := withTools(t, ""), mender()
 	r := rand.New(rand.NewPCG(9, 9))
@@ -214,10 +214,10 @@ func TestUnescapedQuotes(t *testing.T) {
 			t.Errorf("%s became %s", args, v.Calls[0].Arguments)
 		}
 	}
-	t.Logf("%d were mended", mended)
+	t.Logf("%d were repaired", mended)
 }
 
-// What is valid is never touched.
+// A valid call is never changed.
 func TestValidIsUntouched(t *testing.T) {
 	req, m := withTools(t, ""), mender()
 	r := rand.New(rand.NewPCG(8, 8))
@@ -244,7 +244,7 @@ func TestValidIsUntouched(t *testing.T) {
 	}
 }
 
-// patience is generous, for slow and busy machines: it tells linear from quadratic.
+// timeLimit is generous, for slow and busy machines; quadratic work still exceeds it.
 const timeLimit = 20 * time.Second
 
 func TestHostileAnswers(t *testing.T) {
@@ -364,7 +364,6 @@ func manyProperties(n int) string {
 	return b.String()
 }
 
-// A Mender is safe for concurrent use.
 func TestConcurrentMends(t *testing.T) {
 	req, m := withTools(t, ""), mender()
 	var group sync.WaitGroup
@@ -384,7 +383,7 @@ func TestConcurrentMends(t *testing.T) {
 	group.Wait()
 }
 
-// The cache keeps within its bounds and forgets what was used longest ago.
+// The cache stays within its bounds and evicts the least recently used schema.
 func TestSchemaCache(t *testing.T) {
 	c := newSchemaCache()
 	first := []byte(`{"title":"first"}`)
@@ -392,7 +391,7 @@ func TestSchemaCache(t *testing.T) {
 	for i := range 3 * maxCachedSchemas {
 		c.get([]byte(`{"title":"`+itoa(i)+`"}`), fullBudget())
 		if c.get(first, fullBudget()) != kept {
-			t.Fatalf("the schema that is always used was forgotten after %d", i)
+			t.Fatalf("the schema in use was evicted after %d", i)
 		}
 	}
 	big := strings.Repeat("x", maxSchema-100)
@@ -400,7 +399,7 @@ func TestSchemaCache(t *testing.T) {
 		c.get([]byte(`{"title":"`+itoa(i)+`","description":"`+big+`"}`), fullBudget())
 	}
 	if n := c.Len(); n > maxCachedBytes/(maxSchema-100) {
-		t.Errorf("%d large schemas are kept", n)
+		t.Errorf("%d large schemas are cached", n)
 	}
 }
 
@@ -445,7 +444,7 @@ func FuzzReadTolerant(f *testing.F) {
 			t.Fatalf("%q is valid, but was mended by %v", text, rules)
 		}
 		if again, rules, err := readTolerant(out, false); err != nil || len(rules) > 0 || !again.equal(v) {
-			t.Fatalf("%q became %q, and that %v %v", text, out, rules, err)
+			t.Fatalf("%q became %q, which gives %v %v", text, out, rules, err)
 		}
 	})
 }
@@ -479,14 +478,14 @@ func BenchmarkValidCall(b *testing.B) {
 	}
 }
 
-// plenty is work for everything.
+// fullBudget returns the work of a new answer.
 func fullBudget() *int {
 	n := maxAnswerWork
 	return &n
 }
 
-// TestWorkOfAnAnswer: all calls of an answer share what may be done about them; those
-// that come when it is spent pass as they are.
+// TestWorkOfAnAnswer: all calls of an answer share one budget; when it is used up, further
+// calls pass unchanged.
 func TestWorkOfAnAnswer(t *testing.T) {
 	const properties, calls = 1900, 40
 	var tools []string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// outlined are schemas of all that an outline can and cannot tell.
+// outlineSchemas has schemas that an outline covers, and schemas that it does not.
 var outlineSchemas = []string{
 	`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"]}`,
 	`{"type":"object","properties":{"a":{"type":["string","null"],"enum":["x","a\\nb"]},"b":{"type":"number","minimum":3}},"additionalProperties":false}`,
@@ -22,11 +22,11 @@ var outlineSchemas = []string{
 	`true`, `{}`, `{"type":"object"}`,
 }
 
-// scalars and more of which arguments are made.
+// sampleValues are values of members in random arguments, valid and not.
 var sampleValues = []string{`"x"`, `"a\nb"`, `"a\\nb"`, `"long text"`, `""`, `1`, `-0`, `1.0`, `2.5`, `1e2`, `-7`, `true`, `null`, `[]`, `{}`, `["x",1]`,
 	`[{"b":true}]`, `[{"b":1},{}]`, `{"k":1}`, `{"b":"x"}`, `01`, `tru`, `[1,]`, ``, `"`}
 
-// TestOutlines: what certainly passes passes the schema itself, too.
+// TestOutlines: what the outline accepts, the compiled schema accepts too.
 func TestOutlines(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	names := []string{"a", "b", "c", `\u0061`, "", "\xff", "d"}
@@ -63,7 +63,7 @@ func TestOutlines(t *testing.T) {
 		check(schema, text)
 	}
 	if valid < 10_000 || certain < valid/3 || certain == valid {
-		t.Errorf("%d of %d that are valid were certain", certain, valid)
+		t.Errorf("the outline accepts %d of %d valid texts", certain, valid)
 	}
 	weather := toolNamed(withTools(t, ""), "get_weather").Parameters
 	for range 5000 {

@@ -9,10 +9,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// TestKits: the tools are those of the request at hand, whatever other requests
-// offered before, and nothing that was read of them is part of a request, whose
-// bytes another one takes.
-func TestKits(t *testing.T) {
+// TestToolLists: each request is judged by its own tools, whatever other requests offered
+// before, and cached lists do not refer to a request's bytes, which are reused.
+func TestToolLists(t *testing.T) {
 	m := mender()
 	judge := func(parameter string) recovery.Judgement {
 		raw := []byte(`{"messages":[],"tools":[{"type":"function","function":{"name":"look","description":"Looks.","parameters":{"type":"object","properties":{"` +
@@ -26,20 +25,20 @@ func TestKits(t *testing.T) {
 	}
 	for range 3 {
 		if got := judge("path"); got != recovery.JudgePass {
-			t.Errorf("a call that fits: %v", got)
+			t.Errorf("a valid call: %v", got)
 		}
 		if got := judge("file"); got == recovery.JudgePass {
-			t.Errorf("a call that does not fit: %v", got)
+			t.Errorf("an invalid call: %v", got)
 		}
 	}
 	if n := m.toolLists.Len(); n != 2 {
-		t.Errorf("%d lists of tools are remembered, of 2", n)
+		t.Errorf("%d lists of tools are cached, want 2", n)
 	}
 }
 
-// TestKitsBounded: neither many lists nor long ones fill the memory, and a list
-// that is too long to be kept is read all the same.
-func TestKitsBounded(t *testing.T) {
+// TestToolListsBounded: neither many lists nor long ones fill the memory, and a list
+// that is too long for the cache works too.
+func TestToolListsBounded(t *testing.T) {
 	m := mender()
 	offering := func(name string, size int) *transcript.Body {
 		return request(t, `,"tools":[{"type":"function","function":{"name":"`+name+`","description":"`+strings.Repeat("x", size)+`"}}]`)
@@ -53,6 +52,6 @@ func TestKitsBounded(t *testing.T) {
 		}
 	}
 	if n := m.toolLists.Len(); n > maxCachedToolLists || n < maxCachedTools/(maxToolList/2+maxCachedTools/maxCachedToolLists)/2 {
-		t.Errorf("%d lists are kept", n)
+		t.Errorf("%d lists are cached", n)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// runsAway feeds a text in pieces and returns after how many bytes the watch fires, -1 if never.
+// runsAway feeds a text in pieces and returns the number of bytes after which the watch fires, or -1.
 func runsAway(p recovery.Part, text string) int {
 	w := newWatch(Defaults().Repetition)
 	r := rand.New(rand.NewPCG(1, uint64(len(text))))
@@ -39,7 +39,7 @@ func TestRunaways(t *testing.T) {
 	for name, c := range map[string]struct {
 		part   recovery.Part
 		text   string
-		within int // bytes after its begin
+		within int // it must fire within so many bytes
 	}{
 		"line":           {recovery.PartText, times(400, "I will try again now.\n"), 8000},
 		"word":           {recovery.PartReasoning, times(4000, "wait "), 8000},
@@ -56,7 +56,7 @@ func TestRunaways(t *testing.T) {
 		for _, before := range []string{"", variedText()} {
 			at := runsAway(c.part, before+c.text)
 			if at < 0 || at > len(before)+c.within || at < len(before)+2000 {
-				t.Errorf("%s: fired after %d bytes, %d of them before it began", name, at, len(before))
+				t.Errorf("%s: fired after %d bytes, of which %d precede the repetition", name, at, len(before))
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func TestNoRunaways(t *testing.T) {
 	}
 }
 
-// Parts do not disturb each other, and a watch that fired keeps firing.
+// The parts of an answer are independent, and a watch that has fired keeps firing.
 func TestWatchParts(t *testing.T) {
 	w := mender().Watch(request(t, ""), -1)
 	fired := 0
@@ -128,7 +128,7 @@ func TestWatchParts(t *testing.T) {
 	}
 }
 
-// An answer that is too short to run away is not watched.
+// An answer that is too short for a runaway is not watched.
 func TestWatchShort(t *testing.T) {
 	m, req := mender(), request(t, "")
 	limit := Defaults().Repetition.Bytes
@@ -137,7 +137,7 @@ func TestWatchShort(t *testing.T) {
 	}
 	w := m.Watch(req, -1)
 	if w.Feed(recovery.PartText, bytes.Repeat([]byte("x"), limit-1)) {
-		t.Error("it is not too short")
+		t.Error("a text below the limit fired")
 	}
 }
 
