@@ -23,7 +23,7 @@ const (
 type Mender struct {
 	cfg       Config
 	schemas   *schemaCache
-	toolLists memo[[]transcript.Tool] // parsed lists of tools, by their bytes alone, not by format
+	toolLists memo[[]transcript.Tool] // parsed lists of tools, by format
 }
 
 var _ recovery.Mender = (*Mender)(nil)

@@ -39,7 +39,7 @@ func (m *Mender) offeredTools(req *transcript.Body) offeredTools {
 func (o *offeredTools) list() []transcript.Tool {
 	if o.loaded == nil && o.some {
 		if raw := o.req.ToolList(); raw != nil && len(raw) <= maxToolList {
-			o.loaded = o.mender.toolLists.getOrMake(raw, o.req.Format().Tools)
+			o.loaded = o.mender.toolLists.getOrMake(uint64(o.req.Format()), raw, o.req.Format().Tools)
 		} else {
 			o.loaded = o.req.Tools()
 		}

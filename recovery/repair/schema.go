@@ -138,10 +138,10 @@ func newMemo[V any](most, bytes int) memo[V] {
 	return memo[V]{store.NewCache[memoKey, V](bytes), maphash.MakeSeed(), bytes / most}
 }
 
-// getOrMake returns the cached value for raw. If there is none, it calls produce with a
-// copy, which produce may keep.
-func (m *memo[V]) getOrMake(raw []byte, produce func(own []byte) V) V {
-	key := memoKey{transcript.Sum(m.seed, 0, raw), len(raw)}
+// getOrMake returns the cached value for raw read as kind. If there is none, it calls
+// produce with a copy, which produce may keep.
+func (m *memo[V]) getOrMake(kind uint64, raw []byte, produce func(own []byte) V) V {
+	key := memoKey{transcript.Sum(m.seed, kind, raw), len(raw)}
 	v, ok := m.Get(key)
 	if !ok {
 		v = produce(bytes.Clone(raw)) // concurrent calls may both do this, which is harmless
@@ -163,7 +163,7 @@ func (c *schemaCache) get(raw []byte, work *int) *schema {
 	if len(raw) == 0 || len(raw) > maxSchema || *work <= 0 {
 		return &schema{}
 	}
-	return c.getOrMake(raw, func(own []byte) *schema {
+	return c.getOrMake(0, raw, func(own []byte) *schema {
 		s := compile(own)
 		*work -= compileWork * s.count
 		return s

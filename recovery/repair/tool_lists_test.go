@@ -36,6 +36,18 @@ func TestToolLists(t *testing.T) {
 	}
 }
 
+// TestToolListsOfFormats: the same list means other tools in another format.
+func TestToolListsOfFormats(t *testing.T) {
+	m := mender()
+	for format, body := range map[transcript.Format]string{transcript.Chat: `"messages":[]`, transcript.Responses: `"input":[]`} {
+		req := recoverytest.Parse(t, []byte(`{`+body+`,"tools":[{"type":"web_search"}]}`), format)
+		tools := m.offeredTools(req)
+		if got := tools.list(); len(got) != 1 || got[0].Own != (format == transcript.Responses) {
+			t.Errorf("format %v: %+v", format, got)
+		}
+	}
+}
+
 // TestToolListsBounded: neither many lists nor long ones fill the memory, and a list
 // that is too long for the cache works too.
 func TestToolListsBounded(t *testing.T) {
