@@ -11,8 +11,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/hostiletest"
 )
 
-// TestWorkIsBounded: however large an error is and however it is made, what rules and facts
-// look at is bounded.
+// TestWorkIsBounded: for any shape of a large error, the input of rules and facts is bounded.
 func TestWorkIsBounded(t *testing.T) {
 	families := append(hostiletest.Answers(), hostiletest.Family{Name: "headers", Make: func(n int) string {
 		return `{"error":{"message":"x","headers":{` + strings.Repeat(`"x-ratelimit-reset":"1s",`, n/25) + `"a":1}}}`

@@ -10,10 +10,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Check runs the examples of the first n rules, of all if n is negative: an
-// example must be decided by its rule, a lookalike by another one. The error
-// joins one for each that is not, which begins with its place, as in
-// "rules[2].examples[0]: …".
+// Check runs the examples of the first n rules, or of all rules if n is negative.
+// A rule must decide its examples and none of its lookalikes. The error joins one
+// error per mismatch; each starts with its place, as in "rules[2].examples[0]: …".
 func (t *Table) Check(n int) error {
 	list, err := t.rules()
 	if err != nil {
@@ -39,9 +38,8 @@ func (t *Table) Check(n int) error {
 	return errors.Join(errs...)
 }
 
-// example is the evidence of an example: a status and the body, as in "429 Rate
-// limit reached" or `400 {"error": …}`. What has no status is an error event of
-// a stream.
+// example parses a rule's example: a status and the body, as in "429 Rate limit
+// reached" or `400 {"error": …}`. Without a status it is an error event of a stream.
 func example(s string) recovery.Evidence {
 	ev := recovery.Evidence{Phase: recovery.PhaseStatus, Now: time.Unix(1_700_000_000, 0)}
 	head, body, _ := strings.Cut(s, " ")

@@ -18,7 +18,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
 
-// rowsFile lets a person measure a file of rows that is not part of the tests.
+// rowsFile names a corpus file outside testdata that TestRows measures.
 var rowsFile = flag.String("rows", "", "file of corpus rows to measure; reports only")
 
 // sample is one row of a corpus file.
@@ -30,7 +30,7 @@ type sample struct {
 	Round   string            `json:"round"`
 	Stream  bool              `json:"stream"`
 	Class   string            `json:"class"`
-	Also    []string          `json:"also"` // classes that serve as well
+	Also    []string          `json:"also"` // other acceptable classes
 	Facts   map[string]any    `json:"facts"`
 }
 
@@ -91,10 +91,10 @@ func read(t testing.TB, path string) []sample {
 	return out
 }
 
-// score is what a run over rows found.
+// score counts the results of a run over rows.
 type score struct {
 	rows, right    int
-	also           int // not right, but a class that serves as well
+	also           int // another acceptable class
 	facts, factsOK int
 	extra          int
 	harmful        []string
@@ -102,9 +102,9 @@ type score struct {
 	factsWrong     []string
 }
 
-// harmful reports the confusions that do damage: waiting for money, spending
-// on a throttle, cutting a history that was never too long, sending one again
-// that is.
+// harmful reports whether a confusion does damage: waiting on an exhausted quota,
+// giving up on a rate limit, shortening a history that fits, or resending one that
+// does not.
 func harmful(want, got string) bool {
 	quota, rate, context := string(recovery.QuotaExhausted), string(recovery.RateLimit), string(recovery.ContextLengthExceeded)
 	return want == quota && got == rate || want == rate && got == quota ||
@@ -177,8 +177,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestCorpus holds the whole table to what providers really sent. The rows of
-// the corpus that cannot be told from their bytes are named.
+// TestCorpus checks the table against real answers of providers. The share below 1
+// allows for rows whose class cannot be read from their bytes.
 func TestCorpus(t *testing.T) {
 	for _, c := range []struct {
 		round        string
@@ -199,7 +199,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestWrapping: what a gateway puts around an error must not change what it is.
+// TestWrapping: a gateway's envelope does not change the class of an error.
 func TestWrapping(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	quote := func(b []byte) string { q, _ := json.Marshal(string(b)); return string(q) }

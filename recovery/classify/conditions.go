@@ -7,11 +7,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// soon is the longest wait that is still a window and not an allowance that is
-// gone: plans have windows of five hours, and of a day and more.
+// soon separates a rate-limit window from a used-up allowance: subscription plans
+// have windows of five hours, and of a day or more.
 const soon = 12 * time.Hour
 
-// endsSoon reports that the answer promises an early end of the refusal.
+// endsSoon reports whether the answer says that the refusal ends within soon.
 func (v *view) endsSoon() bool {
 	if says(v.text, "5 hour", "5-hour", "5小时", "rolling", "time window", "hour window") {
 		return true
@@ -26,30 +26,29 @@ func (v *view) endsSoon() bool {
 	return ok && d > 0 && d < soon
 }
 
-// outgrown reports that the text states an amount of tokens and a smaller limit.
-func outgrown(v *view) bool {
+// amountExceedsLimit reports whether the text states a token count and a smaller limit.
+func amountExceedsLimit(v *view) bool {
 	var s stated
 	sizeFacts(v, scanNumbers(v.text), &s)
 	return s.facts.LimitTokens > 0 && max(s.facts.RequestedTokens, s.facts.InputTokens) > s.facts.LimitTokens
 }
 
-// outgrownOutput reports that the field that is refused is the output limit, and
-// that the text states a number and a smaller one. The field may be named beside
-// the text.
-func outgrownOutput(v *view) bool { return isOutputName(v.Param) && outgrown(v) }
+// outputExceedsLimit reports whether the refused field is the output limit and the
+// text states a token count and a smaller limit. The field's name need not be in the text.
+func outputExceedsLimit(v *view) bool { return isOutputName(v.Param) && amountExceedsLimit(v) }
 
-// oversizedForWindow reports that one request asks for more tokens than a
-// whole window allows.
-func oversizedForWindow(v *view) bool {
+// exceedsRateWindow reports whether this one request needs more tokens than a
+// whole rate-limit window allows.
+func exceedsRateWindow(v *view) bool {
 	var s stated
-	s.read(v.text, recovery.RateLimit)
+	s.readSentences(v.text, recovery.RateLimit)
 	if s.facts.LimitTokens == 0 || s.facts.RequestedTokens == 0 {
 		return says(v.text, "request too large", "must be reduced")
 	}
 	return s.facts.RequestedTokens > s.facts.LimitTokens
 }
 
-// refersToTool reports that the structure points at the definition of a tool.
+// refersToTool reports whether the error names a path in a tool definition.
 func refersToTool(v *view) bool {
 	path := v.Param
 	if len(v.params) > 0 {
@@ -66,11 +65,11 @@ func isToolPath(path string) bool {
 
 var layerPath = recovery.NewPattern(`(?:^|¦)[ ']*(?:invalid )?'?(` + fieldName + `)'?:`)
 
-// toolPath returns the path of a tool that a schema check names, or that a layer
-// of the text begins with, as in
-// "tools.3.custom.name: String should …" and "Invalid 'tools[0].name': string …".
+// toolPath returns the path in a tool definition that a schema check names or that
+// a message starts with, as in "tools.3.custom.name: String should …" and
+// "Invalid 'tools[0].name': string …", or "".
 func toolPath(text string) string {
-	for _, b := range breaches(text) {
+	for _, b := range violations(text) {
 		if isToolPath(b.path) {
 			return b.path
 		}
@@ -83,11 +82,11 @@ func toolPath(text string) string {
 	return ""
 }
 
-// refusesKnown reports that a request field with a known name and a refusal
-// stand close together.
-func refusesKnown(v *view) bool {
+// refusesKnownField reports whether the text refuses a request field: the name of
+// a known field is next to words of refusal.
+func refusesKnownField(v *view) bool {
 	text := v.text
-	if unsupportedField.MatchString(text) || limitedField(text) != "" {
+	if unsupportedField.MatchString(text) || restrictedField(text) != "" {
 		return true
 	}
 	name := firstKnown(text, knownNames)
@@ -103,13 +102,13 @@ func refusesKnown(v *view) bool {
 
 var (
 	unsupportedField = recovery.NewPattern(`not support [ ']*[a-z0-9.$\[\]-]*_`)
-	limited          = recovery.NewPattern(`(` + fieldName + `)'? (?:is only (?:supported|available|allowed|valid)|parameter is restricted to) `)
+	restricted       = recovery.NewPattern(`(` + fieldName + `)'? (?:is only (?:supported|available|allowed|valid)|parameter is restricted to) `)
 )
 
-// limitedField returns the field of which a text says that it is only for
-// some: "previous_response_id is only supported on …".
-func limitedField(text string) string {
-	if m := limited.FindStringSubmatch(text); m != nil && strings.Contains(m[1], "_") && !strings.Contains(m[1], "image") {
+// restrictedField returns the field that a text restricts to some cases, as in
+// "previous_response_id is only supported on …", or "".
+func restrictedField(text string) string {
+	if m := restricted.FindStringSubmatch(text); m != nil && strings.Contains(m[1], "_") && !strings.Contains(m[1], "image") {
 		return m[1]
 	}
 	return ""

@@ -7,46 +7,46 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// breach is a field of the request that an upstream's schema check names, and
-// what it says of it, both folded.
-type breach struct {
+// violation is a request field that an upstream's schema check refuses, and the
+// complaint, both folded.
+type violation struct {
 	path string // steps joined by dots
 	says string
 }
 
-// What JSON-schema checks say with a JSON pointer, "#/max_gen_len: 8192 is not
-// less or equal to 2048", and what AWS's own say, "Value '…' at
+// JSON-schema checks name the field by a JSON pointer: "#/max_gen_len: 8192 is not
+// less or equal to 2048". AWS's own checks write "Value '…' at
 // 'toolConfig.tools.1.member.toolSpec.name' failed to satisfy constraint: Member
 // must have length less than or equal to 64".
 var (
-	schemaBreach = recovery.NewPattern(`(?:#/([a-z0-9_.$/\[\]-]+): | at '([a-z0-9_.$\[\]-]+)' failed to satisfy constraint: )([^#¦]{0,160})`)
-	memberEcho   = recovery.NewPattern(`value '.*?' at '`)
+	schemaViolation = recovery.NewPattern(`(?:#/([a-z0-9_.$/\[\]-]+): | at '([a-z0-9_.$\[\]-]+)' failed to satisfy constraint: )([^#¦]{0,160})`)
+	echoedValue     = recovery.NewPattern(`value '.*?' at '`)
 )
 
-// breaches reads what schema checks of the two kinds say, at most 16.
-func breaches(text string) []breach {
+// violations returns the violations that either kind of schema check reports, at most 16.
+func violations(text string) []violation {
 	if !says(text, "#/", "failed to satisfy constraint") { // nearly always
 		return nil
 	}
-	var out []breach
-	for _, m := range schemaBreach.FindAllStringSubmatch(text, 16) {
+	var out []violation
+	for _, m := range schemaViolation.FindAllStringSubmatch(text, 16) {
 		says, _, _ := strings.Cut(m[3], "; value '")
-		out = append(out, breach{strings.ReplaceAll(m[1], "/", ".") + m[2], says})
+		out = append(out, violation{strings.ReplaceAll(m[1], "/", ".") + m[2], says})
 	}
 	return out
 }
 
-// withoutEchoes takes the request's own values out of what AWS's check says of
-// them: "value '…' at 'path' failed to satisfy constraint".
+// withoutEchoes removes the request's values from the complaints of AWS's check:
+// "value '…' at 'path' failed to satisfy constraint".
 func withoutEchoes(s string) string {
 	if !strings.Contains(s, " failed to satisfy constraint: ") {
 		return s
 	}
-	return memberEcho.ReplaceAllString(s, "value '…' at '")
+	return echoedValue.ReplaceAllString(s, "value '…' at '")
 }
 
-// field is the last step of the path that is a name.
-func (b breach) field() string {
+// field returns the last name in the path.
+func (b violation) field() string {
 	steps := strings.Split(b.path, ".")
 	for i := len(steps) - 1; i >= 0; i-- {
 		if s := steps[i]; s != "member" && !allDigits(s) {
@@ -56,9 +56,9 @@ func (b breach) field() string {
 	return ""
 }
 
-// ofContent reports that the path leads to what the conversation says, or to
-// the body as a whole, so that a bound of its length is one of the request's size.
-func (b breach) ofContent() bool {
+// isContent reports whether the path leads to content of the conversation or to
+// the whole body, so that a limit of its length limits the request's size.
+func (b violation) isContent() bool {
 	switch b.field() {
 	case "", "body", "messages", "content", "text", "prompt", "input", "inputs", "inputtext", "system", "bytes", "json", "document":
 		return true
@@ -66,21 +66,21 @@ func (b breach) ofContent() bool {
 	return false
 }
 
-// outputBreached reports that a schema check found the requested output too large.
-func (v *view) outputBreached() bool {
-	return slices.ContainsFunc(breaches(v.text), func(b breach) bool {
+// violatesOutputLimit reports whether a schema check found the requested output too large.
+func (v *view) violatesOutputLimit() bool {
+	return slices.ContainsFunc(violations(v.text), func(b violation) bool {
 		return isOutputName(b.field()) && says(b.says, "is not less ", "less than or equal to", "less or equal to", "must be at most", "maximum")
 	})
 }
 
-// fieldBreached reports that a schema check named a field that holds no content.
-func (v *view) fieldBreached() bool {
-	return slices.ContainsFunc(breaches(v.text), func(b breach) bool { return !b.ofContent() })
+// violatesField reports whether a schema check refuses a field that holds no content.
+func (v *view) violatesField() bool {
+	return slices.ContainsFunc(violations(v.text), func(b violation) bool { return !b.isContent() })
 }
 
-// breachedPath is the path of the first breach that concerns the class.
-func breachedPath(text string, class recovery.Class) string {
-	for _, b := range breaches(text) {
+// violatedPath returns the path of the first violation that concerns the class, or "".
+func violatedPath(text string, class recovery.Class) string {
+	for _, b := range violations(text) {
 		if class != recovery.MaxOutputExceeded || isOutputName(b.field()) {
 			return b.path
 		}

@@ -9,17 +9,17 @@ import (
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
 
-// told is what one message says: its class, and facts that it states.
-type told struct {
+// statedCase is an error message with its class and some of the facts it states.
+type statedCase struct {
 	status int
 	text   string
 	class  recovery.Class
 	facts  map[string]any
 }
 
-// constraints are complaints of schema checks that name a field: what is wrong
-// depends on the field, not on the words.
-var constraints = []told{
+// constraints are complaints of schema checks: the class depends on the field that
+// they name, not on the words.
+var constraints = []statedCase{
 	{400, "Malformed input request: #/textGenerationConfig/maxTokenCount: 8192 is not less or equal to 3072, please reformat your input and try again.",
 		recovery.MaxOutputExceeded, map[string]any{"max_output_limit": 3072, "requested_output": 8192, "param": "textGenerationConfig.maxTokenCount"}},
 	{400, "Malformed input request: #/max_tokens_to_sample: 20000 is not less or equal to 4096, please reformat your input and try again.",
@@ -46,8 +46,8 @@ var constraints = []told{
 		recovery.PayloadTooLarge, map[string]any{"limit_bytes": 25000000}},
 }
 
-// spoken are fields that a text names in words, or among other things.
-var spoken = []told{
+// fieldsInWords name a field in words.
+var fieldsInWords = []statedCase{
 	{400, "The thinking budget 64000 is out of range. Supported values are 1 to 24576.", recovery.InvalidRequest, map[string]any{"param": "thinking_budget"}},
 	{400, "Too many stop sequences: 6, maximum is 4", recovery.InvalidRequest, map[string]any{"param": "stop_sequences"}},
 	{400, "Parallel tool calls are not supported by this model", recovery.UnsupportedParameter, map[string]any{"param": "parallel_tool_calls"}},
@@ -60,9 +60,9 @@ var spoken = []told{
 	{400, "max_tokens (-1) must be between 1 and 4096", recovery.InvalidRequest, map[string]any{"param": "max_tokens"}},
 }
 
-// whose are limits of which the words do not say whose they are: the money's,
-// the credential's, the provider's or the model's.
-var whose = []told{
+// ambiguousLimits do not say in words what is limited: the account's money, the
+// credential, the provider or the model.
+var ambiguousLimits = []statedCase{
 	{402, "max_completion_tokens limit exceeded: 64000 > 1200. To increase, visit https://openrouter.ai/settings/keys and create a key with a higher daily limit",
 		recovery.QuotaExhausted, map[string]any{"requested_output": 64000, "affordable_output": 1200, "param": "max_completion_tokens"}},
 	{402, "Completion tokens limit exceeded: 64000 > 1200. To increase, visit https://openrouter.ai/settings/credits and upgrade to a paid account",
@@ -88,9 +88,9 @@ var whose = []told{
 		map[string]any{"input_tokens": 1048600, "requested_tokens": 1048600, "limit_tokens": 1048576}},
 }
 
-func TestFieldsAndOwners(t *testing.T) {
+func TestFieldsAndLimits(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
-	for _, list := range [][]told{constraints, spoken, whose} {
+	for _, list := range [][]statedCase{constraints, fieldsInWords, ambiguousLimits} {
 		for _, c := range list {
 			body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": c.text}})
 			ev := recovery.Evidence{Phase: recovery.PhaseStatus, Status: c.status, Body: body, Now: noon}
@@ -107,8 +107,8 @@ func TestFieldsAndOwners(t *testing.T) {
 	}
 }
 
-// TestPartsOfAPrompt: a part is not the prompt, and what was not asked for is no
-// output limit.
+// TestPartsOfAPrompt: the size of a part is not the size of the prompt, and the room
+// left for output is not the requested output.
 func TestPartsOfAPrompt(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	for text, absent := range map[string]string{
@@ -124,7 +124,7 @@ func TestPartsOfAPrompt(t *testing.T) {
 	}
 }
 
-// TestTwiceNamed: what two layers name is one parameter.
+// TestTwiceNamed: a parameter that two messages name counts once.
 func TestTwiceNamed(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	for _, body := range []string{

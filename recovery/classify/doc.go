@@ -1,20 +1,20 @@
-// Package classify says what went wrong with one upstream attempt.
+// Package classify names the class of a failed upstream attempt.
 //
-// Evidence (status, headers, body, one event of a stream, a transport error)
-// is first read into a neutral Signal: wrappers, nesting and encodings are
-// taken off, whoever put them on. An ordered list of rules then names the class:
-// codes before phrases, the particular before the general, statuses last; the
+// It first reads the evidence (status, headers, body, one stream event, a
+// transport error) into a neutral Signal, without the wrappers, nesting and
+// encodings that gateways add. An ordered list of rules then names the class:
+// codes before phrases, specific rules before general ones, statuses last. The
 // first rule that matches decides. The rules are data, see package rule and
-// configs/rules/upstream; only failures without an answer are recognised by
-// code. Last, the facts are taken from the text: limits, counts, parameters,
+// configs/rules/upstream; only failures without an answer are recognised in
+// code. Last, the facts are read from the text: limits, counts, parameters,
 // waits.
 //
-// A new class is one row in specs.go, a rule, and a sample in testdata; tests
-// find what was forgotten.
+// A new class needs a row in specs.go, a rule, and a sample in testdata; tests
+// report a missing one.
 //
-// Everything here is pure, total and bounded: no network, no clock, no state
-// that changes, no input that makes it panic or take long. It decides nothing:
-// what is done about a class is the engine's affair, guided by the class's
-// plan. Of the request it knows only which words of an error stand in it, too: they
-// decide nothing about others.
+// Everything here is pure, total and bounded: no network, no clock, no mutable
+// state, and no input makes it panic or run long. The package does not recover:
+// the engine does, by the class's plan. It uses the request only to find text
+// that an error quotes from it: quoted text alone never puts a failure into a
+// class that affects other requests.
 package classify

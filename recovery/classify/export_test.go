@@ -6,10 +6,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// MaxBody is what of an error is read.
+// MaxBody is the number of bytes of an error that are read.
 const MaxBody = maxBody
 
-// Exceeds tells what of some evidence is looked at beyond the bounds; "" for nothing.
+// Exceeds describes the view of some evidence if it exceeds the limits, or returns "".
 func Exceeds(ev recovery.Evidence) string {
 	v := read(ev, nil)
 	numbers := scanNumbers(v.text)
@@ -21,9 +21,9 @@ func Exceeds(ev recovery.Evidence) string {
 		len(numbers), len(v.hints.body), len(v.hints.resets))
 }
 
-// Read is what a classification sees of the evidence, before it has a class.
+// Read returns the signal of the evidence, before the class is known.
 func Read(ev recovery.Evidence) recovery.Signal {
 	v := read(ev, nil)
-	v.settleRetry(recovery.Unknown)
+	v.setRetryAfter(recovery.Unknown)
 	return v.Signal
 }

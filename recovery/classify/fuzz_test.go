@@ -12,7 +12,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
 
-// FuzzClassify: any evidence has a diagnosis, twice the same, and facts within reason.
+// FuzzClassify: any evidence has a diagnosis, the same every time, without negative facts.
 func FuzzClassify(f *testing.F) {
 	tb := classify.New(configs.UpstreamRules)
 	for _, s := range load(f, "first") {
@@ -20,7 +20,7 @@ func FuzzClassify(f *testing.F) {
 		f.Add(ev.Status, ev.Body, s.Stream, "30", uint8(ev.Phase))
 	}
 	f.Add(429, []byte(`{"error":"`+strings.Repeat(`\"`, 200)), false, "Wed, 21 Oct 2026 07:28:00 GMT", uint8(3))
-	f.Add(374, []byte("0"), false, "0", uint8(2)) // unknown under a status that is no failure has a plan of its own
+	f.Add(374, []byte("0"), false, "0", uint8(2)) // an unknown error under a status below 400
 	f.Fuzz(func(t *testing.T, status int, body []byte, stream bool, retry string, phase uint8) {
 		ev := recovery.Evidence{Phase: recovery.Phase(phase % 5), Status: status, Body: body, Stream: stream, Now: noon, Header: http.Header{"Retry-After": {retry}, "X-Ratelimit-Reset": {retry}}}
 		before := bytes.Clone(body)
@@ -42,7 +42,7 @@ func FuzzClassify(f *testing.F) {
 	})
 }
 
-// TestBoundedTime: hostile answers cost little, whatever they are made of.
+// TestBoundedTime: large hostile answers take little time.
 func TestBoundedTime(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	const mb = 1 << 20

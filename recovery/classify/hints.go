@@ -14,30 +14,29 @@ import (
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// maxWait bounds what a hint may ask for, so that arithmetic on it is safe.
+// maxWait caps the wait that a hint asks for, so that arithmetic on it is safe.
 // The engine has its own, much smaller limits.
 const maxWait = 366 * 24 * time.Hour
 
-// hints collects what an answer says about waiting.
+// hints collects what an answer says about waiting before a retry.
 type hints struct {
 	now    time.Time
 	header http.Header
-	body   []time.Duration // from fields of the body, any form
-	limit  int             // the window's size, from rate-limit headers that a body repeats
-	epoch  int64           // a reset instant in the body, in milliseconds
-	resets []reset         // reset fields of rate-limit headers that a body repeats
+	body   []time.Duration // waits from fields of the body
+	limit  int             // X-Ratelimit-Limit from headers that the body repeats
+	epoch  int64           // a reset time from such headers, in milliseconds
+	resets []reset         // rate-limit windows from such headers
 }
 
 // reset is one rate-limit window: when it ends, and whether it is used up.
 type reset struct {
 	after     time.Duration
-	known     bool // the matching remaining was sent
-	exhausted bool // and is zero
+	known     bool // the headers say whether it is used up
+	exhausted bool // it is used up
 }
 
-// retryable reports whether waiting or repeating can change the outcome, so
-// that a text's "in 30s" is to be believed. Routers append "(reset after 30s)"
-// to deterministic refusals too (9router#355).
+// retryable reports whether a retry can succeed, so that a wait in the text counts.
+// Routers append "(reset after 30s)" to deterministic refusals too (9router#355).
 func retryable(c recovery.Class) bool {
 	switch c {
 	case recovery.RateLimit, recovery.QuotaExhausted, recovery.Overloaded, recovery.ServerError, recovery.Timeout:
@@ -46,17 +45,16 @@ func retryable(c recovery.Class) bool {
 	return false
 }
 
-// settleRetry fills RetryAfter with the most explicit hint: retry headers, then
-// fields of the body and its text, then the ends of used-up windows.
-func (v *view) settleRetry(class recovery.Class) {
+// setRetryAfter sets RetryAfter from the most explicit hint: retry headers, then
+// fields of the body and its text, then the resets of rate-limit windows.
+func (v *view) setRetryAfter(class recovery.Class) {
 	v.HasRetryAfter, v.RetryAfter = false, 0
 	if d, ok := v.hints.explicit(); ok {
 		v.HasRetryAfter, v.RetryAfter = true, d
 		return
 	}
 	if class == recovery.Unknown || retryable(class) {
-		// A structured hint is often the text's rounded down: the longer of
-		// both is right and costs nothing.
+		// A field is often the text's wait rounded down, so use the longer one.
 		d, ok := longest(v.hints.body)
 		if t, found := textWait(v.text, v.hints.now); found && (!ok || t > d) {
 			d, ok = t, true
@@ -80,9 +78,9 @@ func longest(ds []time.Duration) (time.Duration, bool) {
 	return d, len(ds) > 0
 }
 
-// pickReset chooses among windows: all that are used up must end; if none says
-// so and the failure is a rate limit, the earliest end is the most that can be
-// concluded, rather of one whose remaining was not sent.
+// pickReset returns the wait for rate-limit windows: until every used-up window has
+// reset. If none is known to be used up and the failure is a rate limit, it is the
+// earliest reset, if possible of a window without a known state.
 func pickReset(windows []reset, limited bool) (time.Duration, bool) {
 	var used, unknown, open []time.Duration
 	for _, w := range windows {
@@ -106,11 +104,11 @@ func pickReset(windows []reset, limited bool) (time.Duration, bool) {
 	return 0, false
 }
 
-// explicit reads the headers that say how long to wait, the precise ones first.
+// explicit reads the headers that say how long to wait, those in milliseconds first.
 func (h *hints) explicit() (time.Duration, bool) {
 	for _, name := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
 		if f, ok := parseNumber(h.header.Get(name)); ok {
-			return wait(f / 1000)
+			return seconds(f / 1000)
 		}
 	}
 	for _, name := range []string{"Retry-After", "X-Retry-After", "X-Ratelimit-Timeremaining", "Ratelimit-Retry-After"} {
@@ -118,15 +116,15 @@ func (h *hints) explicit() (time.Duration, bool) {
 		if s == "" {
 			continue
 		}
-		if d, ok := h.moment(s); ok {
+		if d, ok := h.parseWait(s); ok {
 			return d, true
 		}
 	}
 	return 0, false
 }
 
-// headerResets reads the reset headers of all known families, each with the
-// remaining of the same window.
+// headerResets reads every rate-limit reset header, with the window's "remaining"
+// or status header.
 func (h *hints) headerResets() []reset {
 	var out []reset
 	for name, values := range h.header {
@@ -137,7 +135,7 @@ func (h *hints) headerResets() []reset {
 		if !strings.Contains(key, "ratelimit") && !strings.Contains(key, "rate-limit") || !strings.Contains(key, "reset") {
 			continue
 		}
-		d, ok := h.moment(strings.TrimSpace(values[0]))
+		d, ok := h.parseWait(strings.TrimSpace(values[0]))
 		if !ok {
 			continue
 		}
@@ -154,9 +152,9 @@ func (h *hints) headerResets() []reset {
 	return out
 }
 
-// moment reads a wait in any of the spellings that headers and fields use:
-// seconds, a duration, an epoch in seconds or milliseconds, a date.
-func (h *hints) moment(s string) (time.Duration, bool) {
+// parseWait parses a wait in any form that headers and fields use: seconds, a
+// duration, a Unix time in seconds or milliseconds, or a date.
+func (h *hints) parseWait(s string) (time.Duration, bool) {
 	if f, ok := parseNumber(s); ok {
 		switch {
 		case f >= 1e14:
@@ -166,7 +164,7 @@ func (h *hints) moment(s string) (time.Duration, bool) {
 		case f >= 1e9:
 			return h.until(time.Unix(int64(f), 0))
 		}
-		return wait(f)
+		return seconds(f)
 	}
 	if t, err := http.ParseTime(s); err == nil {
 		return h.until(t)
@@ -188,14 +186,14 @@ func (h *hints) until(t time.Time) (time.Duration, bool) {
 	return clampWait(t.Sub(h.now)), true
 }
 
-// The fields of bodies that say how long to wait, or until when.
+// The body fields that say how long or until when to wait.
 var (
 	waitField = recovery.NewPattern(`^(?:retry(?:delay|after|in|at)|resets?(?:in|at|time)?|wait(?:time)?|cooldown|estimatedtime|` +
 		`quotareset(?:delay|timestamp))(?:seconds|s)?$`)
 	waitFieldMS = recovery.NewPattern(`^(?:retryafter|resetafter|resetsin|wait)(?:ms|milliseconds)$`)
 )
 
-// readObject takes the hints that are fields of a body.
+// readObject reads the hints in the fields of a JSON object.
 func (h *hints) readObject(r gjson.Result) {
 	r.ForEach(func(k, e gjson.Result) bool {
 		if e.Type != gjson.String && e.Type != gjson.Number {
@@ -212,10 +210,10 @@ func (h *hints) readObject(r gjson.Result) {
 		ok := false
 		switch key := plainKey(k.Str); {
 		case waitField.MatchString(key):
-			d, ok = h.moment(s)
+			d, ok = h.parseWait(s)
 		case waitFieldMS.MatchString(key):
 			if f, isNumber := parseNumber(s); isNumber {
-				d, ok = wait(f / 1000)
+				d, ok = seconds(f / 1000)
 			}
 		}
 		if ok {
@@ -225,7 +223,7 @@ func (h *hints) readObject(r gjson.Result) {
 	})
 }
 
-// readHeaders takes the rate-limit headers that an aggregator repeats in its body.
+// readHeaders reads the rate-limit headers that an aggregator repeats in its body.
 func (h *hints) readHeaders(r gjson.Result) {
 	at := make(http.Header)
 	n := 0
@@ -255,20 +253,20 @@ func (h *hints) readHeaders(r gjson.Result) {
 	}
 }
 
-// What stands before and after a wait in a text. After a word for an instant a
-// bare number is one of seconds.
+// The words before or after a wait in a text. After "retry after" a bare number
+// means seconds.
 var (
-	waitAhead = recovery.NewPattern(`(?:(?:try again|retry|retry your request|retry again|refresh(?:es)?|resets?|available|available again|regain access|` +
+	waitPrefix = recovery.NewPattern(`(?:(?:try again|retry|retry your request|retry again|refresh(?:es)?|resets?|available|available again|regain access|` +
 		`retrying) (?:in|after)|wait(?: for| at least)?|estimated wait time|again in about|cooldown:|请在|请等待|请|等待|将在|剩余)` + fillers)
 	waitSeconds = recovery.NewPattern(`retry[ _-]after:?` + fillers)
-	waitBehind  = recovery.NewPattern(`[0-9.]+ ?(?:秒|分钟|小时|天)之?后`)
+	waitSuffix  = recovery.NewPattern(`[0-9.]+ ?(?:秒|分钟|小时|天)之?后`)
 	waitEpoch   = recovery.NewPattern(`limit reached\|([0-9]+)`)
 	waitUntil   = recovery.NewPattern(`will reset at |resets? at |regain access on |until |available at `)
 )
 
 const fillers = `[ :~']*(?:(?:about|approximately|around|at least|another) )*`
 
-// textWait finds the wait that a text names, the longest if it names several.
+// textWait returns the longest wait in a text. Without one it uses a reset time.
 func textWait(text string, now time.Time) (best time.Duration, found bool) {
 	try := func(places [][]int, end int, unit string) {
 		for _, m := range places {
@@ -277,29 +275,29 @@ func textWait(text string, now time.Time) (best time.Duration, found bool) {
 			}
 		}
 	}
-	try(waitAhead.FindAllStringSubmatchIndex(text, 32), 1, "")
+	try(waitPrefix.FindAllStringSubmatchIndex(text, 32), 1, "")
 	try(waitSeconds.FindAllStringSubmatchIndex(text, 8), 1, "s")
-	try(waitBehind.FindAllStringSubmatchIndex(text, 1), 0, "")
+	try(waitSuffix.FindAllStringSubmatchIndex(text, 1), 0, "")
 	if found {
 		return best, true
 	}
 	h := hints{now: now}
 	if m := waitEpoch.FindStringSubmatch(text); m != nil {
-		if d, ok := h.moment(m[1]); ok {
+		if d, ok := h.parseWait(m[1]); ok {
 			return d, true
 		}
 	}
 	for _, m := range waitUntil.FindAllStringSubmatchIndex(text, 8) {
-		if d, ok := h.untilText(text[m[1]:]); ok && d > 0 {
+		if d, ok := h.parseInstant(text[m[1]:]); ok && d > 0 {
 			return d, true
 		}
 	}
 	return 0, false
 }
 
-// untilText reads an instant with a zone. One without is no hint: providers
-// mean their own wall clock.
-func (h *hints) untilText(s string) (time.Duration, bool) {
+// parseInstant parses a time with a zone at the start of s. A time without a zone
+// is no hint, because it is in the provider's local time.
+func (h *hints) parseInstant(s string) (time.Duration, bool) {
 	s = strings.ToUpper(s)
 	if len(s) > 40 {
 		s = s[:40]
@@ -321,7 +319,7 @@ func (h *hints) untilText(s string) (time.Duration, bool) {
 
 var resetInstant = recovery.NewPattern(`(?:resets? at|将在|will reset on|regain access on) *([0-9]{4}-[0-9:. tz+-]{5,27})`)
 
-// resetAt returns the instant that a text names, as sent.
+// resetAt returns the reset time that a text states, in upper case, or "".
 func resetAt(text string) string {
 	if m := resetInstant.FindStringSubmatch(text); m != nil {
 		if s := strings.TrimRight(m[1], " .:-"); len(s) >= 10 {
@@ -331,11 +329,11 @@ func resetAt(text string) string {
 	return ""
 }
 
-// span is a part of a duration: "1m", "30.002s", "6hr", " and 5 分钟".
-var span = recovery.NewPattern(`^([0-9]+\.?[0-9]*|\.[0-9]+) *(milliseconds?|msec|ms|毫秒|microseconds?|µs|us|ns|seconds?|secs?|s|秒|` +
+// durationPart is a part of a duration: "1m", "30.002s", "6hr", " and 5 分钟".
+var durationPart = recovery.NewPattern(`^([0-9]+\.?[0-9]*|\.[0-9]+) *(milliseconds?|msec|ms|毫秒|microseconds?|µs|us|ns|seconds?|secs?|s|秒|` +
 	`minutes?|mins?|m|分钟?|hours?|hrs?|h|小时|weeks?|days?|d|天)(?:[^a-z]|$)`)
 
-// units are told by how their names begin.
+// units maps the start of a unit's name to the unit. The first match counts.
 var units = [...]struct {
 	name string
 	unit time.Duration
@@ -345,16 +343,16 @@ var units = [...]struct {
 	{"h", time.Hour}, {"小", time.Hour}, {"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"天", 24 * time.Hour},
 }
 
-// duration reads a duration at the start of s: "1m30.002s", "59 seconds",
-// "6hr 29min", "5 分钟". A bare number counts only if unit is "s". It returns the
-// bytes read, 0 for none.
+// duration parses a duration at the start of s: "1m30.002s", "59 seconds",
+// "6hr 29min", "5 分钟". With unit "s" a bare number counts as seconds. It also
+// returns the number of bytes read, 0 for no duration.
 func duration(s, unit string) (total time.Duration, read int) {
 	for {
 		rest := s[read:]
 		if read > 0 {
 			rest = strings.TrimPrefix(strings.TrimLeft(rest, " ,"), "and ")
 		}
-		ms := span.FindAllStringSubmatchIndex(rest, 1)
+		ms := durationPart.FindAllStringSubmatchIndex(rest, 1)
 		if len(ms) == 0 {
 			break
 		}
@@ -376,12 +374,13 @@ func duration(s, unit string) (total time.Duration, read int) {
 	return clampWait(total), read
 }
 
+// parseNumber parses a number that is finite and not negative.
 func parseNumber(s string) (float64, bool) {
 	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	return f, err == nil && !math.IsNaN(f) && !math.IsInf(f, 0) && f >= 0
 }
 
-func wait(seconds float64) (time.Duration, bool) {
+func seconds(seconds float64) (time.Duration, bool) {
 	return clampWait(time.Duration(math.Min(seconds*float64(time.Second), float64(maxWait)))), true
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
 
-// TestRetryHintCorpus: every way in which providers say "wait" is understood.
+// TestRetryHintCorpus: each retry hint of the corpus yields its wait.
 func TestRetryHintCorpus(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	f, err := os.Open("testdata/retry_hints.jsonl")

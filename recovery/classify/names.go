@@ -7,16 +7,16 @@ import (
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// outputNames are the request fields that bound the output, in the spellings of
-// all formats, folded.
+// outputNames are the folded names of the request fields that limit the output, in
+// all formats.
 var outputNames = []string{"max_completion_tokens", "max_output_tokens", "maxoutputtokens", "max_new_tokens", "max_tokens_to_sample",
 	"max_tokens_to_generate", "max_tokens", "maxtokens", "maxtokencount", "max_gen_len", "num_predict", "n_predict"}
 
-// isOutputName reports that a folded name is one of a field that bounds the output.
+// isOutputName reports whether a folded name is that of a field that limits the output.
 func isOutputName(name string) bool { return slices.Contains(outputNames, name) }
 
-// knownNames are the request fields that texts mention without saying that
-// they are fields, the longer spelling before the one it contains.
+// knownNames are the request fields that texts mention without calling them
+// fields. A longer name comes before a name that it contains.
 var knownNames = []string{
 	"max_completion_tokens", "max_output_tokens", "max_tokens", "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
 	"repetition_penalty", "presencepenalty", "frequencypenalty", "logit_bias", "top_logprobs", "logprobs", "parallel_tool_calls", "tool_choice",
@@ -30,19 +30,19 @@ func isKnown(name string) bool {
 	return slices.Contains(knownNames, name) || name == "tools" || name == "messages" || name == "role" || name == "model" || name == "stream" || name == "n"
 }
 
-// firstKnown returns the name that stands first in the text, or "".
+// firstKnown returns the name that occurs first in the text, or "".
 func firstKnown(text string, names []string) string {
-	name, _ := firstAs(text, names, func(n string) string { return n })
+	name, _ := firstSpelling(text, names, func(n string) string { return n })
 	return name
 }
 
-// firstMeant returns the field that the text mentions first, under its name or
-// in words: "thinking budget" is thinking_budget. Words that contain a name are
-// about the field they spell: "enable thinking", "reasoning effort".
-func firstMeant(text string, names []string) string {
-	name, at := firstAs(text, names, func(n string) string { return n })
-	words, first := firstAs(text, names, func(n string) string {
-		if n == "json_schema" { // of which much is said that is not about the field
+// firstMentioned returns the field that the text mentions first, by its name or in
+// words: "thinking budget" is thinking_budget. Words that contain another field's
+// name mean the field they spell: "enable thinking", "reasoning effort".
+func firstMentioned(text string, names []string) string {
+	name, at := firstSpelling(text, names, func(n string) string { return n })
+	words, first := firstSpelling(text, names, func(n string) string {
+		if n == "json_schema" { // the words "json schema" rarely mean the field
 			return ""
 		}
 		return strings.ReplaceAll(n, "_", " ")
@@ -53,11 +53,11 @@ func firstMeant(text string, names []string) string {
 	return name
 }
 
-// firstAs returns the name whose spelling stands first in the text, and where.
-func firstAs(text string, names []string, spell func(string) string) (name string, at int) {
+// firstSpelling returns the name whose spelling occurs first in the text, and where.
+func firstSpelling(text string, names []string, spell func(string) string) (name string, at int) {
 	for _, n := range names {
 		if s := spell(n); s != "" {
-			if i := alone(text, s); i >= 0 && (name == "" || i < at) {
+			if i := indexAlone(text, s); i >= 0 && (name == "" || i < at) {
 				name, at = n, i
 			}
 		}
@@ -65,9 +65,9 @@ func firstAs(text string, names []string, spell func(string) string) (name strin
 	return name, at
 }
 
-// alone returns where a name stands in a text and is no part of a longer one, such
-// as the name of a model: "grok-4-fast-reasoning" is not about reasoning.
-func alone(text, name string) int {
+// indexAlone returns where a name first occurs in a text, or -1. It skips parts of
+// longer names, such as models: "grok-4-fast-reasoning" is not about reasoning.
+func indexAlone(text, name string) int {
 	for from := 0; ; {
 		i := rule.WordIn(text[from:], name)
 		if i < 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
 
-// TestNamesAsWords: a code that nobody listed is made of words; they decide
-// where no sentence does and no rule knows the code.
+// TestNamesAsWords: the words in a code decide if there is no sentence and no rule
+// knows the code.
 func TestNamesAsWords(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	for _, c := range []struct {
@@ -22,7 +22,7 @@ func TestNamesAsWords(t *testing.T) {
 		{400, `{"error":{"type":"PromptIsTooLong"}}`, recovery.ContextLengthExceeded},
 		{500, `{"error":"gateway-connection-refused"}`, recovery.ServerError},
 		{400, `{"error":{"code":"context_too_large","message":"too large"}}`, recovery.ContextLengthExceeded},
-		// What a sentence says holds, and what a rule knows of the code itself.
+		// A sentence wins, and so does a rule that knows the code.
 		{400, `{"error":{"code":"prompt_is_too_long","message":"The field has the wrong form."}}`, recovery.InvalidRequest},
 		{429, `{"error":{"type":"usage_limit_reached"}}`, recovery.RateLimit},
 		{403, `{"error":{"code":"x_y"}}`, recovery.Permission},

@@ -8,11 +8,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// parameters finds the parameters that a refusal names: from the structure,
-// then from the wording.
+// parameters sets the facts about the parameters that a refusal names: from fields
+// of the body first, then from the text.
 func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	text := clip(v.text, maxSentence)
-	f.UseInstead = instead(v, text)
+	f.UseInstead = namedReplacement(v, text)
 	f.OfValue = class == recovery.UnsupportedParameter && v.refusesValue(text)
 	plain := class == recovery.UnsupportedParameter || class == recovery.InvalidRequest
 	switch class {
@@ -24,7 +24,7 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	}
 	names := v.params
 	if len(names) == 0 && plain {
-		names = several(text)
+		names = namedTogether(text)
 	}
 	switch names = v.distinct(names); {
 	case len(names) > 1:
@@ -34,15 +34,14 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	case isParam(v.Param):
 		f.Param = v.Param
 	case plain:
-		f.Param = v.spelt(named(text, class))
+		f.Param = v.originalCase(namedField(text, class))
 	case class == recovery.ContextLengthExceeded:
-		// "input length and 'max_tokens' exceed context limit": the text names what
-		// else helps.
+		// "input length and 'max_tokens' exceed context limit": a smaller output limit helps too.
 		if says(text, "must be at least", "or 'max_tokens' and try again", "or max_tokens and try again", "input length and 'max_tokens' exceed", "input length and max_tokens exceed") {
-			f.Param = v.spelt(firstKnown(text, outputNames))
+			f.Param = v.originalCase(firstKnown(text, outputNames))
 		}
 	case class == recovery.InvalidToolSchema:
-		f.Param = v.spelt(toolPath(text))
+		f.Param = v.originalCase(toolPath(text))
 	case class == recovery.ModelNotFound && strings.Contains(text, "support tool use"):
 		f.Param = "tools"
 	case class == recovery.MaxOutputExceeded:
@@ -50,11 +49,11 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	}
 }
 
-// fieldCodes are the codes of fields that a target does not know, as [rule.Code] has them.
+// fieldCodes are the error codes for unknown fields, in the form of [rule.Code].
 var fieldCodes = []string{"unsupportedparameter", "unknownparameter", "extraforbidden", "unknownfield", "unsupportedfield", "unrecognizedparameter"}
 
-// refusesValue reports whether a refusal is one of a value that a known field has,
-// rather than of the field. One value that is the only one is no choice: then it is the field.
+// refusesValue reports whether the target knows the field and refuses only its value.
+// If the field takes a single value, the field counts as refused.
 func (v *view) refusesValue(text string) bool {
 	if slices.ContainsFunc(v.codes, func(c string) bool { return slices.Contains(fieldCodes, c) }) || says(text, "only the default") {
 		return false
@@ -65,35 +64,35 @@ func (v *view) refusesValue(text string) bool {
 			"input should be", "is not a valid", "取值范围", "取值")
 }
 
-// distinct returns the names that are parameters, as the client spells them,
-// each once: servers say the same in two places, and gateways twice.
+// distinct returns the parameter names among names, each once and in the spelling
+// of the texts. Servers and gateways repeat names.
 func (v *view) distinct(names []string) []string {
 	var out []string
 	for _, n := range names {
 		if !isParam(n) {
 			continue
 		}
-		if n = v.spelt(plainPath(strings.TrimRight(n, "."))); !slices.Contains(out, n) {
+		if n = v.originalCase(plainPath(strings.TrimRight(n, "."))); !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// outputParam is the parameter of the requested output that the text names.
+// outputParam returns the output limit's parameter that the text names, or "".
 func (v *view) outputParam(text string) string {
-	if path := breachedPath(text, recovery.MaxOutputExceeded); path != "" {
-		return v.spelt(path)
+	if path := violatedPath(text, recovery.MaxOutputExceeded); path != "" {
+		return v.originalCase(path)
 	}
 	if name := firstKnown(text, outputNames); name != "" {
-		return v.spelt(name)
+		return v.originalCase(name)
 	}
-	return firstMeant(text, outputNames)
+	return firstMentioned(text, outputNames)
 }
 
 var paramName = recovery.NewPattern(`^[A-Za-z_][A-Za-z0-9_.$/'\[\]-]{0,119}$`)
 
-// isParam tells the name of a field from a marker, a status or a sentence.
+// isParam reports whether s can be a field name and is no placeholder, status or sentence.
 func isParam(s string) bool {
 	switch strings.ToLower(s) {
 	case "none", "null", "nil", "undefined", "unknown", "error", "parameter", "parameters", "params", "argument", "field":
@@ -102,8 +101,8 @@ func isParam(s string) bool {
 	return paramName.MatchString(s) && !strings.HasSuffix(s, "_error")
 }
 
-// Where texts name more than one field: each group is a name.
-var severalPlaces = [...]*recovery.Pattern{
+// Texts that name more than one field. A group captures one name or a list of names.
+var togetherPatterns = [...]*recovery.Pattern{
 	recovery.NewPattern(`(?:unsupported|unknown|unrecognized|unexpected|invalid) (?:parameter|argument|field)(?:\(s\)|s):? '?(` + fieldName + `(?:'?(?:, and |, | and )'?` + fieldName + `)*)`),
 	recovery.NewPattern(`property '(?:body\.)?(` + fieldName + `)'.{0,13}unsupported`),
 	recovery.NewPattern(`(?:cannot (?:specify|set) both|only one of) '?(` + fieldName + `)'? (?:and|or) '?(` + fieldName + `)`),
@@ -111,13 +110,13 @@ var severalPlaces = [...]*recovery.Pattern{
 		`cannot (?:both be|be both|be specified together|be used together)|can't both be|are mutually exclusive|不能同时)`),
 }
 
-// "#/tool_choice: extraneous key [x] is not permitted": where, and which.
+// "#/tool_choice: extraneous key [x] is not permitted": the parent's path and the key.
 var extraneous = recovery.NewPattern(`(?:#/([a-z0-9_/.$\[\]-]*): )?extraneous key \[([^\]]+)\]`)
 
-// several returns the fields that a text names together.
-func several(text string) []string {
+// namedTogether returns the fields that a text refuses together.
+func namedTogether(text string) []string {
 	var out []string
-	for _, p := range severalPlaces {
+	for _, p := range togetherPatterns {
 		for _, m := range p.FindAllStringSubmatch(text, 16) {
 			for _, names := range m[1:] {
 				out = append(out, strings.FieldsFunc(names, func(c rune) bool { return c == ',' || c == ' ' || c == '\'' })...)
@@ -135,8 +134,8 @@ func several(text string) []string {
 
 var pathType = recovery.NewPattern(`^(?:str|int|float|bool|dict|list|list\[.*|function-.*)$`)
 
-// plainPath takes out of a path the steps that are not in the JSON: the role
-// that names the variant of a message after its index, the body, and a type at the end.
+// plainPath removes steps that are not in the request's JSON: a leading "body", a
+// role after a message's index (the validator's variant), and a type at the end.
 func plainPath(path string) string {
 	steps := strings.Split(strings.TrimPrefix(path, "body."), ".")
 	message := steps[0] == "messages" || steps[0] == "input"
@@ -156,76 +155,74 @@ func plainPath(path string) string {
 	return strings.Join(out, ".")
 }
 
-// sure tells how much a place says about what stands there.
-type sure uint8
+// certainty says how reliably a pattern captures a field name.
+type certainty uint8
 
 const (
-	fieldThere  sure = iota // whatever stands there is a field
-	fieldLooks              // what looks like a field is one
-	fieldKnown              // only a known one
-	fieldValues             // a known one, before one of its values
+	anyField    certainty = iota // any name is a field
+	likelyField                  // a known name or one with _ . or [
+	knownField                   // only a known name
 )
 
-// The places where sentences name the field that they are about, in the order in
-// which they are tried.
-var places = [...]struct {
-	sure  sure
-	place *recovery.Pattern
+// fieldPatterns find the field that a sentence is about. They are tried in this order.
+var fieldPatterns = [...]struct {
+	certainty certainty
+	pattern   *recovery.Pattern
 }{
-	{fieldThere, recovery.NewPattern(`len\((` + fieldName + `)\)`)}, // "… but len(stop) = 10"
-	{fieldThere, recovery.NewPattern(`(` + fieldName + `)'?: (?:extra inputs are not permitted|field required|input should be )`)},
-	{fieldThere, recovery.NewPattern(`must be satisfied\[\('(` + fieldName + `)' : value`)}, // "('messages.0.content' : value must be a string)"
-	{fieldThere, recovery.NewPattern(announced + apart + `'(?:body\.)?(` + fieldName + `)'`)},
-	{fieldLooks, recovery.NewPattern(announced + apart + `(?:body\.)?(` + fieldName + `)`)},
-	{fieldThere, recovery.NewPattern(`(?:not supported (?:on|by|for) this model|not supported|unsupported):[: (\[]*'?(` + fieldName + `)[ .']*$`)},
-	{fieldThere, recovery.NewPattern(mentioned + apart + `'(?:body\.)?(` + fieldName + `)'`)},
-	{fieldLooks, recovery.NewPattern(mentioned + apart + `(?:body\.)?(` + fieldName + `)`)},
-	{fieldThere, recovery.NewPattern(`supports? (?:the |parameter |this parameter: )'?(` + fieldName + `)'? (?:parameter|field)`)},
-	{fieldThere, recovery.NewPattern(`support parameter '?(` + fieldName + `)[ .]*$`)},
-	{fieldLooks, recovery.NewPattern(`(?:not|doesn't) support '?(` + fieldName + `)`)},
-	{fieldLooks, recovery.NewPattern(`(` + fieldName + `)'? parameter `)},
-	{fieldLooks, recovery.NewPattern(` must have '?(` + fieldName + `)`)},
-	{fieldLooks, recovery.NewPattern(`(` + fieldName + `)'? value of `)},
-	{fieldThere, recovery.NewPattern(`expected '(thinking)'`)},                                     // the kind of block that a path leads to says more than the path
-	{fieldThere, recovery.NewPattern(`into the target type: (` + fieldName + `):`)},                // serde
-	{fieldThere, recovery.NewPattern(`^'(` + fieldName + `)'? ?:`)},                                // "'tools' : maximum number of items is 128"
-	{fieldKnown, recovery.NewPattern(`(?:^|¦ |(?:errors?|exception): )'?(` + fieldName + `)'?: `)}, // "the following errors: tool_choice: type 'tool' …"
-	{fieldThere, recovery.NewPattern(`^(` + fieldName + `): (?:[^h]|h[^t])`)},                      // "x: …", but no prefix of a proxy
-	{fieldValues, recovery.NewPattern(`(` + fieldName + `) '[a-z0-9_.]+` + refusedVerb)},           // "response_format 'json_object' cannot …"
-	{fieldThere, recovery.NewPattern(`(?:^|[^/a-z0-9_.$\[\]-])(` + fieldName + `)` + refusedVerb)},
-	{fieldThere, recovery.NewPattern(`(` + fieldName + `): unknown variant`)},
-	{fieldLooks, recovery.NewPattern(`(` + fieldName + `) is not supported (?:with|on|by) this model`)},
-	{fieldKnown, recovery.NewPattern(`(?:^|[^a-z0-9_.'])(` + fieldName + `) (?:is|are) currently not supported`)},
+	{anyField, recovery.NewPattern(`len\((` + fieldName + `)\)`)}, // "… but len(stop) = 10"
+	{anyField, recovery.NewPattern(`(` + fieldName + `)'?: (?:extra inputs are not permitted|field required|input should be )`)},
+	{anyField, recovery.NewPattern(`must be satisfied\[\('(` + fieldName + `)' : value`)}, // "('messages.0.content' : value must be a string)"
+	{anyField, recovery.NewPattern(refusalWords + separator + `'(?:body\.)?(` + fieldName + `)'`)},
+	{likelyField, recovery.NewPattern(refusalWords + separator + `(?:body\.)?(` + fieldName + `)`)},
+	{anyField, recovery.NewPattern(`(?:not supported (?:on|by|for) this model|not supported|unsupported):[: (\[]*'?(` + fieldName + `)[ .']*$`)},
+	{anyField, recovery.NewPattern(fieldWords + separator + `'(?:body\.)?(` + fieldName + `)'`)},
+	{likelyField, recovery.NewPattern(fieldWords + separator + `(?:body\.)?(` + fieldName + `)`)},
+	{anyField, recovery.NewPattern(`supports? (?:the |parameter |this parameter: )'?(` + fieldName + `)'? (?:parameter|field)`)},
+	{anyField, recovery.NewPattern(`support parameter '?(` + fieldName + `)[ .]*$`)},
+	{likelyField, recovery.NewPattern(`(?:not|doesn't) support '?(` + fieldName + `)`)},
+	{likelyField, recovery.NewPattern(`(` + fieldName + `)'? parameter `)},
+	{likelyField, recovery.NewPattern(` must have '?(` + fieldName + `)`)},
+	{likelyField, recovery.NewPattern(`(` + fieldName + `)'? value of `)},
+	{anyField, recovery.NewPattern(`expected '(thinking)'`)},                                       // the block's type is more useful than its path
+	{anyField, recovery.NewPattern(`into the target type: (` + fieldName + `):`)},                  // serde
+	{anyField, recovery.NewPattern(`^'(` + fieldName + `)'? ?:`)},                                  // "'tools' : maximum number of items is 128"
+	{knownField, recovery.NewPattern(`(?:^|¦ |(?:errors?|exception): )'?(` + fieldName + `)'?: `)}, // "the following errors: tool_choice: type 'tool' …"
+	{anyField, recovery.NewPattern(`^(` + fieldName + `): (?:[^h]|h[^t])`)},                        // "x: …", but not before a URL
+	{knownField, recovery.NewPattern(`(` + fieldName + `) '[a-z0-9_.]+` + refusedVerb)},            // "response_format 'json_object' cannot …"
+	{anyField, recovery.NewPattern(`(?:^|[^/a-z0-9_.$\[\]-])(` + fieldName + `)` + refusedVerb)},
+	{anyField, recovery.NewPattern(`(` + fieldName + `): unknown variant`)},
+	{likelyField, recovery.NewPattern(`(` + fieldName + `) is not supported (?:with|on|by) this model`)},
+	{knownField, recovery.NewPattern(`(?:^|[^a-z0-9_.'])(` + fieldName + `) (?:is|are) currently not supported`)},
 }
 
-// The name of a field in folded text, and what goes before and after it in refusals.
+// Parts of fieldPatterns: a folded field name, and the words around it in refusals.
 const (
-	fieldName = `[a-z][a-z0-9_.$\[\]-]*`
-	announced = `(?:unsupported param(?:eter)?|unknown (?:parameter|field|name|argument)|unrecognized request arguments? supplied|` +
+	fieldName    = `[a-z][a-z0-9_.$\[\]-]*`
+	refusalWords = `(?:unsupported param(?:eter)?|unknown (?:parameter|field|name|argument)|unrecognized request arguments? supplied|` +
 		`unrecognized (?:parameter|field|key\(s\) in object)|unsupported (?:value|field|option)|unexpected keyword argument|` +
 		`invalid parameter|invalid value (?:for|of|at)|invalid type for|missing required parameter|required parameter|missing field|supports? (?:the|this)|` +
 		`not supported (?:on|by|for) this model:|not supported:|unsupported:)`
-	apart       = `(?:s?\b|[: (\[{])[: (\[{]*`
-	mentioned   = `(?:parameter|argument|property|field|for the|invalid|参数)`
+	separator   = `(?:s?\b|[: (\[{])[: (\[{]*`
+	fieldWords  = `(?:parameter|argument|property|field|for the|invalid|参数)`
 	refusedVerb = `' (?:(?:field|parameter|array) )?(?:is not|does not|is unsupported|is deprecated|must|cannot|are not|may only)`
 )
 
-// named finds the field that a sentence is about.
-func named(text string, class recovery.Class) string {
-	if name := limitedField(text); name != "" {
+// namedField returns the field that the text is about, or "".
+func namedField(text string, class recovery.Class) string {
+	if name := restrictedField(text); name != "" {
 		return name
 	}
-	if path := breachedPath(text, class); isParam(path) {
+	if path := violatedPath(text, class); isParam(path) {
 		return plainPath(path)
 	}
-	for _, p := range places {
-		for _, m := range p.place.FindAllStringSubmatch(text, 4) {
-			if name := strings.TrimRight(m[1], "."); fits(name, p.sure) {
+	for _, p := range fieldPatterns {
+		for _, m := range p.pattern.FindAllStringSubmatch(text, 4) {
+			if name := strings.TrimRight(m[1], "."); acceptsField(name, p.certainty) {
 				return plainPath(name)
 			}
 		}
 	}
-	if name := firstMeant(text, knownNames); name != "" || class != recovery.UnsupportedParameter {
+	if name := firstMentioned(text, knownNames); name != "" || class != recovery.UnsupportedParameter {
 		return name
 	}
 	for _, t := range topics {
@@ -236,21 +233,21 @@ func named(text string, class recovery.Class) string {
 	return ""
 }
 
-// fits reports that a name that stands at a place is a field.
-func fits(name string, s sure) bool {
+// acceptsField reports whether a captured name is a field, given the pattern's certainty.
+func acceptsField(name string, s certainty) bool {
 	if !isParam(name) || name == "status_code" || len(name) < 2 && name != "n" || says(name, "error", "exception") {
 		return false
 	}
 	switch s {
-	case fieldKnown, fieldValues:
+	case knownField:
 		return isKnown(name) || isOutputName(name)
-	case fieldLooks:
+	case likelyField:
 		return isKnown(name) || isOutputName(name) || strings.ContainsAny(name, "_.[")
 	}
 	return true
 }
 
-// topics are the fields that texts speak of without their names.
+// topics are words that texts use for a field instead of its name.
 var topics = [...]struct {
 	name  string
 	words []string
@@ -267,17 +264,17 @@ var topics = [...]struct {
 // "Use 'max_completion_tokens' instead.", "Did you mean 'tools'?"
 var replacement = recovery.NewPattern(`(?:(?:use|use the|try) '(` + fieldName + `)'(?: parameter)? instead|did you mean '(` + fieldName + `))`)
 
-// instead reads the replacement that a refusal names.
-func instead(v *view, text string) string {
+// namedReplacement returns the field that a refusal suggests instead, or "".
+func namedReplacement(v *view, text string) string {
 	if m := replacement.FindStringSubmatch(text); m != nil && isParam(m[1]+m[2]) {
-		return v.spelt(strings.TrimRight(m[1]+m[2], "."))
+		return v.originalCase(strings.TrimRight(m[1]+m[2], "."))
 	}
 	return ""
 }
 
-// spelt gives a folded name its original case back. A capital at its beginning
-// is one of a sentence.
-func (v *view) spelt(name string) string {
+// originalCase returns a folded name in the case of the texts, except for its first
+// letter: a capital there may only start a sentence.
+func (v *view) originalCase(name string) string {
 	if name == "" {
 		return ""
 	}
@@ -288,7 +285,7 @@ func (v *view) spelt(name string) string {
 		}
 	}
 	if strings.Contains(name, ".") && !strings.Contains(name, "/") { // the path may have been a JSON pointer
-		return strings.ReplaceAll(v.spelt(strings.ReplaceAll(name, ".", "/")), "/", ".")
+		return strings.ReplaceAll(v.originalCase(strings.ReplaceAll(name, ".", "/")), "/", ".")
 	}
 	return name
 }

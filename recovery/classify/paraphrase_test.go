@@ -11,15 +11,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
 
-// phrasing is the ways in which one thing is said, and the statuses it comes with.
+// phrasing lists ways to say one thing, and the statuses it comes with.
 type phrasing struct {
 	class    recovery.Class
 	statuses []int
 	texts    []string
 }
 
-// phrasings are sentences that providers say or could say as well. What
-// matters is that none depends on one wording, wrapper or status.
+// phrasings are sentences that providers send or could send. The class must not
+// depend on one wording, wrapper or status.
 var phrasings = []phrasing{
 	{recovery.ContextLengthExceeded, []int{400, 413, 422, 500, 200}, []string{
 		"The prompt has 140000 tokens, which is more than this model can take (131072).",
@@ -312,8 +312,8 @@ var phrasings = []phrasing{
 	}},
 }
 
-// near are sentences that speak with another class's words.
-var near = []struct {
+// lookalikes are sentences that contain another class's words.
+var lookalikes = []struct {
 	status int
 	text   string
 	class  recovery.Class
@@ -356,7 +356,7 @@ var near = []struct {
 	{403, "access token has exceeded its quota", recovery.QuotaExhausted},
 }
 
-// wrap puts a sentence into the shapes in which it is sent.
+// wrap puts a sentence into the envelopes in which servers send it.
 var wrap = []struct {
 	name string
 	body func(text string, status int) string
@@ -434,7 +434,7 @@ func TestPhrasings(t *testing.T) {
 			}
 		}
 	}
-	for _, n := range near {
+	for _, n := range lookalikes {
 		for _, w := range wrap {
 			all++
 			if got, rule := classOf(tb, n.status, w.body(n.text, n.status)); got != n.class {
@@ -446,7 +446,7 @@ func TestPhrasings(t *testing.T) {
 	t.Logf("%d of %d", all-wrong, all)
 }
 
-// TestPhrasingFacts: however an overflow is worded, its two numbers are told apart.
+// TestPhrasingFacts: the tokens and the limit of an overflow are found in any wording.
 func TestPhrasingFacts(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	for _, p := range phrasings {

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	// A string, a word or a number, a bracket, or what stands between them.
+	// A string, a word or number, a bracket, or separators.
 	pythonToken = recovery.NewPattern(`^(?s:b?'((?:[^'\\]|\\.)*)'|b?"((?:[^"\\]|\\.)*)"|([A-Za-z0-9_.+-]+)|([\[({])|([\])}])|[,:\s]+)`)
 	pythonStart = recovery.NewPattern(`^[\[({][\[({ ]*'`)
 
@@ -18,9 +18,9 @@ var (
 	tuples      = strings.NewReplacer("(", "[", ")", "]")
 )
 
-// fromPython translates what Python prints for a dict or a list that begins at
-// s[i] into JSON, and returns where it ends; 0 means that none begins there.
-// SDKs and proxies send error bodies on in that form.
+// fromPython translates the Python repr of a dict or list that starts at s[i] into
+// JSON. It returns the end of the repr, or 0 if none starts there. SDKs and
+// proxies forward error bodies in that form.
 func fromPython(s string, i int) (string, int) {
 	if !pythonStart.MatchString(s[i:]) {
 		return "", 0
@@ -49,7 +49,7 @@ func fromPython(s string, i int) (string, int) {
 			depth++
 			b = append(b, tuples.Replace(group(4))...)
 		case m[10] >= 0:
-			b = bytes.TrimSuffix(bytes.TrimRight(b, " "), []byte(",")) // of a tuple of one
+			b = bytes.TrimSuffix(bytes.TrimRight(b, " "), []byte(",")) // "(x,)" is a tuple
 			b = append(b, tuples.Replace(group(5))...)
 			if depth--; depth == 0 {
 				return string(b), i + m[1]

@@ -8,33 +8,32 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Bounds of what is compared with the request.
 const (
-	quoteLen   = 12       // bytes that two texts have to share for one to quote the other
-	quoteMin   = 3        // bytes of the shortest value of a request that is a quotation as a whole
-	maxQuoting = 16 << 10 // bytes of an error's texts that are looked for in the request
+	quoteLen   = 12       // bytes of a passage; a shared passage is a quote
+	quoteMin   = 3        // a whole request value of at least this many bytes is a quote too
+	maxQuoting = 16 << 10 // bytes of an error's texts that are compared with the request
 )
 
-// quotes are passages of an upstream's error that stand in the request, too: a client
-// can write whatever it likes there, and many servers repeat it. Letters of ASCII are
-// compared without case. The cost is linear in both texts.
+// quotes are passages of an upstream's error that are also in the request. A client
+// controls them, and many servers echo them. ASCII letters are compared without case.
+// The cost is linear in both texts.
 type quotes struct {
-	runs   map[uint64]bool // hashes of passages of quoteLen bytes: whether the request has them
-	values map[string]bool // shorter ones: whether a value of the request is just that
-	maybe  [1 << 16]bool   // by the low bits of a hash: whether runs may have it
+	passages map[uint64]bool // by hash of quoteLen bytes of the error: whether the request has them
+	values   map[string]bool // shorter passages: whether a request value equals them
+	filter   [1 << 16]bool   // by the low bits of a hash: whether passages may have it
 }
 
-// quoted finds what texts have in common with a request; nil where that is nothing.
-func quoted(request []byte, texts []string) *quotes {
+// findQuotes returns the passages of texts that are in the request, or nil for none.
+func findQuotes(request []byte, texts []string) *quotes {
 	if len(request) == 0 || len(texts) == 0 {
 		return nil
 	}
-	q := &quotes{runs: map[uint64]bool{}, values: map[string]bool{}}
+	q := &quotes{passages: map[uint64]bool{}, values: map[string]bool{}}
 	left := maxQuoting
 	for _, t := range texts {
 		t = lowerASCII(clip(t, left))
-		eachRun(t, func(_ int, h uint64) {
-			q.runs[h], q.maybe[h&0xffff] = false, true
+		eachPassage(t, func(_ int, h uint64) {
+			q.passages[h], q.filter[h&0xffff] = false, true
 		})
 		q.addValues(t)
 		if left -= len(t); left <= 0 {
@@ -47,7 +46,7 @@ func quoted(request []byte, texts []string) *quotes {
 	return q
 }
 
-// addValues notes the passages that may be a short value: they begin and end with words.
+// addValues adds the short passages of t that start and end at word boundaries.
 func (q *quotes) addValues(t string) {
 	for i := range t {
 		if i > 0 && wordAt(t, i) && wordBefore(t, i) {
@@ -61,8 +60,8 @@ func (q *quotes) addValues(t string) {
 	}
 }
 
-// search looks for the passages in the strings of a request. Names of fields are no
-// strings here unless they hold what no name does: an error names fields rightly.
+// search looks for the passages in the request's JSON strings. It skips field names,
+// which errors mention for good reason, unless they contain unusual characters.
 func (q *quotes) search(request []byte) (found bool) {
 	for i := 0; i < len(request); i++ {
 		if request[i] != '"' {
@@ -80,7 +79,7 @@ func (q *quotes) search(request []byte) (found bool) {
 		}
 		s := request[i : end+1]
 		i = end
-		if len(s) < quoteMin+2 || isName(request, end) {
+		if len(s) < quoteMin+2 || isFieldName(request, end) {
 			continue
 		}
 		found = q.find(lowerASCII(transcript.Text(s))) || found
@@ -90,25 +89,25 @@ func (q *quotes) search(request []byte) (found bool) {
 
 func (q *quotes) find(s string) (found bool) {
 	if len(s) < quoteLen {
-		if _, ok := q.values[s]; ok && !formatWord(s) {
+		if _, ok := q.values[s]; ok && !isFormatWord(s) {
 			q.values[s], found = true, true
 		}
 		return found
 	}
-	eachRun(s, func(_ int, h uint64) {
-		if !q.maybe[h&0xffff] {
+	eachPassage(s, func(_ int, h uint64) {
+		if !q.filter[h&0xffff] {
 			return
 		}
-		if _, ok := q.runs[h]; ok {
-			q.runs[h], found = true, true
+		if _, ok := q.passages[h]; ok {
+			q.passages[h], found = true, true
 		}
 	})
 	return found
 }
 
-// formatWord reports whether a value is a word of the wire format, which errors use as
-// the request does: it is nobody's quotation.
-func formatWord(s string) bool {
+// isFormatWord reports whether a value is a keyword of the wire format. Errors use
+// these words too, so they are no quotes.
+func isFormatWord(s string) bool {
 	switch s {
 	case "system", "developer", "user", "assistant", "tool", "function", "text", "auto", "none", "required", "any", "enabled", "disabled", "low", "medium", "high",
 		"minimal", "max", "xhigh", "object", "string", "array", "number", "integer", "boolean", "null", "message", "reasoning", "image_url", "input_text", "output_text",
@@ -118,7 +117,7 @@ func formatWord(s string) bool {
 	return false
 }
 
-// without returns a text without what it quotes.
+// without returns s with "…" in place of quoted passages. A nil q changes nothing.
 func (q *quotes) without(s string) string {
 	if q == nil {
 		return s
@@ -133,8 +132,8 @@ func (q *quotes) without(s string) string {
 		some = true
 	}
 	marked := 0
-	eachRun(low, func(i int, h uint64) {
-		if q.maybe[h&0xffff] && q.runs[h] {
+	eachPassage(low, func(i int, h uint64) {
+		if q.filter[h&0xffff] && q.passages[h] {
 			mark(max(i, marked), i+quoteLen)
 			marked = i + quoteLen
 		}
@@ -164,8 +163,8 @@ func (q *quotes) without(s string) string {
 	return strings.ToValidUTF8(b.String(), "")
 }
 
-// eachRun calls do with the place and the hash of each passage of quoteLen bytes.
-func eachRun(s string, do func(at int, hash uint64)) {
+// eachPassage calls do with the index and the rolling hash of each passage of quoteLen bytes.
+func eachPassage(s string, do func(at int, hash uint64)) {
 	const base = 1099511628211
 	last := uint64(1) // base to the power of quoteLen
 	for range quoteLen {
@@ -183,9 +182,9 @@ func eachRun(s string, do func(at int, hash uint64)) {
 	}
 }
 
-// isName reports whether the string that ends before end names a field, and is
-// made as such names are.
-func isName(request []byte, end int) bool {
+// isFieldName reports whether the JSON string that closes at end is an object key
+// made only of ASCII letters, digits and _ - .
+func isFieldName(request []byte, end int) bool {
 	for i := end + 1; i < len(request); i++ {
 		switch request[i] {
 		case ' ', '\t', '\r', '\n':
@@ -218,7 +217,7 @@ func inWord(r rune) bool {
 	return unicode.IsLetter(r) && !unicode.Is(unicode.Han, r) || unicode.IsDigit(r) || r == '_'
 }
 
-// lowerASCII returns s with its capital letters of ASCII small, as long as s.
+// lowerASCII lowers the ASCII letters of s and keeps its length.
 func lowerASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {

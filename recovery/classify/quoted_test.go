@@ -12,7 +12,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
 
-// What a client wrote decides nothing about others, in whatever way a server repeats it.
+// Text from the request never affects other requests, however a server echoes it.
 func TestQuotedWords(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	words := []string{
@@ -52,8 +52,7 @@ func TestQuotedWords(t *testing.T) {
 	}
 }
 
-// What the upstream says in words of its own, or by a status that no client writes,
-// stands, whatever else the request contains.
+// The upstream's own words and its status count, whatever the request contains.
 func TestOwnWords(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	for _, c := range []struct {
@@ -85,7 +84,7 @@ func TestOwnWords(t *testing.T) {
 	}
 }
 
-// A refused value is none of the field: others may send another.
+// A refused value does not mean a refused field: another value may be accepted.
 func TestRefusedValue(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	for body, want := range map[string]bool{
@@ -101,8 +100,8 @@ func TestRefusedValue(t *testing.T) {
 	}
 }
 
-// An error under a status of success is one wherever it stands, and what is only an
-// answer without content is none.
+// An error under a success status is recognised anywhere in the body. An answer
+// without content is no error but an empty response.
 func TestErrorInSuccess(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	for _, c := range []struct {

@@ -13,36 +13,36 @@ import (
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// view is a signal together with what rules and facts look at. It lives for
-// one classification.
+// view is a signal and the parsed evidence that rules and facts need. It is
+// used for one classification.
 type view struct {
 	recovery.Signal
-	http   int      // the HTTP status, whatever the body says
-	quotes *quotes  // what of the texts is left out, since the request says it; nil leaves out nothing
-	codes  []string // squashed codes, types and statuses of every layer, outermost first
-	texts  []string // messages of every layer, outermost first
-	said   []string // what texts were read from, before JSON in them was
-	others []string // strings of fields whose names say nothing
-	text   string   // the same, folded and joined by rule.Border
-	params []string // parameters that the structure names (validation lists)
-	empty  bool     // there was no body
-	bare   bool     // the texts only repeat the status
-	html   bool     // the body was a page
-	broken bool     // the body began as JSON and is not
-	shell  bool     // the body is an answer's envelope,
-	answer bool     // with a choice or a list of output in it
-	fault  bool     // the body has an error under that name
-	counts counts   // numbers that are fields of their own
-	hints  hints
-	nodes  int
+	http       int      // the status of the HTTP answer; Signal.Status may come from the body
+	quotes     *quotes  // passages of the request to leave out of the texts; nil for none
+	codes      []string // squashed codes, types and statuses of every layer, outermost first
+	texts      []string // messages of every layer, outermost first
+	rawTexts   []string // the texts before JSON in them was parsed
+	otherTexts []string // sentences in fields of unknown role
+	text       string   // texts, folded and joined by rule.Border
+	params     []string // parameter paths from validation lists
+	empty      bool     // there was no body
+	onlyStatus bool     // the texts only repeat the status
+	html       bool     // the body was a page
+	broken     bool     // the body starts like JSON but is invalid
+	envelope   bool     // the body is the envelope of a model's answer
+	hasOutput  bool     // that envelope has a choice or an output list
+	hasError   bool     // the body has an error field or object
+	counts     counts   // numbers that are fields of their own
+	hints      hints
+	nodes      int
 }
 
 // counts are token counts that servers send as fields.
 type counts struct{ prompt, window int }
 
-// read builds the view, without the wrappers of the evidence: nested JSON in any known
-// or unknown envelope, JSON inside strings, prefixes of gateways, SSE framing, HTML pages.
-// It is total: any evidence has one. What q knows as quoted is left out of the texts.
+// read builds the view. It unwraps nested JSON in known and unknown envelopes, JSON
+// inside strings, gateway prefixes, SSE framing and HTML pages, and leaves the quotes
+// in q out of the texts. It is total: any evidence has a view.
 func read(ev recovery.Evidence, q *quotes) *view {
 	v := &view{http: ev.Status, quotes: q}
 	v.Phase, v.Status, v.Stream, v.Err = ev.Phase, ev.Status, ev.Stream, ev.Err
@@ -61,7 +61,7 @@ func read(ev recovery.Evidence, q *quotes) *view {
 	return v
 }
 
-// frames undoes SSE framing: the data of each event, or the body itself.
+// frames returns the data of each SSE event, at most 16, or the body if it is not SSE.
 func frames(body []byte) [][]byte {
 	if !bytes.HasPrefix(body, []byte("data:")) && !bytes.HasPrefix(body, []byte("event:")) && !bytes.HasPrefix(body, []byte(":")) {
 		if len(body) == 0 {
@@ -96,7 +96,7 @@ func (v *view) readFrame(b []byte) {
 			r := gjson.ParseBytes(b)
 			v.walk(r, "", 0)
 			if len(v.texts) == 0 && v.Status >= 400 {
-				for _, t := range v.others {
+				for _, t := range v.otherTexts {
 					v.addText(t, 0)
 				}
 			}
@@ -111,7 +111,7 @@ func (v *view) readFrame(b []byte) {
 	v.addText(s, 0)
 }
 
-// readHeader takes what headers say about the error itself.
+// readHeader reads error codes, X-Should-Retry and retry hints from headers.
 func (v *view) readHeader(h http.Header) {
 	for _, name := range []string{"X-Amzn-Errortype", "X-Ms-Error-Code", "X-Error-Code", "X-Error-Type"} {
 		if s := h.Get(name); s != "" {
@@ -124,13 +124,13 @@ func (v *view) readHeader(h http.Header) {
 	v.hints.header = h
 }
 
-// walk visits a value of the error body. key is the field that holds it.
+// walk reads a JSON value of the error body. key is the field that holds it.
 func (v *view) walk(r gjson.Result, key string, depth int) {
 	if v.nodes++; v.nodes > maxNodes || depth > maxDepth {
 		return
 	}
 	switch {
-	case v.ofAnswer(r, key):
+	case v.skipInAnswer(r, key):
 	case r.IsObject():
 		v.readCounts(r)
 		v.hints.readObject(r)
@@ -139,7 +139,7 @@ func (v *view) walk(r gjson.Result, key string, depth int) {
 				v.addLoc(path)
 			}
 		}
-		// Scalars first: what an object says of itself comes before its parts.
+		// Scalars first, so that an object's own message comes before nested ones.
 		r.ForEach(func(k, e gjson.Result) bool {
 			if !e.IsObject() && !e.IsArray() {
 				v.scalar(e, k.Str, depth)
@@ -149,7 +149,7 @@ func (v *view) walk(r gjson.Result, key string, depth int) {
 		r.ForEach(func(k, e gjson.Result) bool {
 			switch {
 			case !e.IsObject() && !e.IsArray(), roleOf(k.Str) == roleSkip, k.Str == "loc", k.Str == "path", k.Str == "ctx":
-			case k.Str == "headers": // of the answer that a gateway reports
+			case k.Str == "headers": // headers of the upstream answer that a gateway reports
 				v.addCode(e.Get(":exception-type").String())
 			default:
 				v.walk(e, k.Str, depth+1)
@@ -174,7 +174,7 @@ func (v *view) scalar(r gjson.Result, key string, depth int) {
 	if s == "" || r.Type == gjson.Null {
 		return
 	}
-	v.label(key, s)
+	v.noteLabel(key, s)
 	what := roleOf(key)
 	if key == "errors" || key == "" {
 		what = roleText
@@ -189,7 +189,7 @@ func (v *view) scalar(r gjson.Result, key string, depth int) {
 		v.addStatus(s)
 		switch plainKey(key) {
 		case "code", "errorcode":
-			if _, err := strconv.Atoi(v.Code); v.Code == "" || err == nil { // a name says more than a number
+			if _, err := strconv.Atoi(v.Code); v.Code == "" || err == nil { // prefer a name over a number
 				v.Code = s
 			}
 		case "type", "errortype":
@@ -208,7 +208,7 @@ func (v *view) scalar(r gjson.Result, key string, depth int) {
 		if r.Type == gjson.String && v.Param == "" {
 			v.Param = s
 		}
-		// Some gateways put the words there ("text is not set").
+		// Some gateways put the message there ("text is not set").
 		if strings.ContainsRune(s, ' ') {
 			v.addText(s, depth)
 		}
@@ -216,16 +216,16 @@ func (v *view) scalar(r gjson.Result, key string, depth int) {
 		if key == "__type" {
 			v.addCode(s)
 		} else if strings.ContainsRune(s, ' ') {
-			v.others = append(v.others, s)
+			v.otherTexts = append(v.otherTexts, s)
 		}
 	}
 }
 
-// addText keeps a message, and reads the JSON that it is or holds.
+// addText adds a message, and parses JSON in it.
 func (v *view) addText(s string, depth int) {
 	s = strings.TrimSpace(v.quotes.without(s))
-	if len(v.said) < maxLayers {
-		v.said = append(v.said, s)
+	if len(v.rawTexts) < maxLayers {
+		v.rawTexts = append(v.rawTexts, s)
 	}
 	if s == "" || len(v.texts) >= maxLayers || depth > maxDepth {
 		return
@@ -239,7 +239,7 @@ func (v *view) addText(s string, depth int) {
 			}
 			said := len(v.texts)
 			v.walk(gjson.Parse(inner), "", depth+1)
-			if len(v.texts) == said { // a value that says nothing is a part of the sentence
+			if len(v.texts) == said { // JSON without a message is part of the sentence
 				v.texts = append(v.texts[:before], clip(s, maxText/2))
 			} else if tail := strings.TrimSpace(s[end:]); len(tail) > 3 {
 				v.texts = append(v.texts, clip(tail, maxText/4))
@@ -258,9 +258,9 @@ func (v *view) addText(s string, depth int) {
 	v.prefixCodes(s)
 }
 
-// embedded finds the JSON object, or array of objects, that a text holds, as in
-// `Error code: 400 - {…}` or `[provider/model] [400]: {…}`, and where it begins
-// and ends. What Python prints for such a value counts too.
+// embedded finds a JSON object, or an array of objects, in a text such as
+// `Error code: 400 - {…}` or `[provider/model] [400]: {…}`. It returns where the
+// value starts and ends. A Python repr of such a value is translated to JSON.
 func embedded(s string) (start, end int, inner string) {
 	i := strings.IndexAny(s, "{[")
 	for tries := 0; tries < 6 && i >= 0 && i < len(s); tries++ {
@@ -279,7 +279,8 @@ func embedded(s string) (start, end int, inner string) {
 	return 0, 0, ""
 }
 
-// holdsObject reports whether s is JSON that the walk can take.
+// holdsObject reports whether s is a JSON object or an array that starts with one,
+// and not nested too deeply for walk.
 func holdsObject(s string) bool {
 	if jsonDepth([]byte(s), 4*maxDepth) > 4*maxDepth || !gjson.Valid(s) {
 		return false
@@ -309,8 +310,8 @@ func balanced(s string, i int) int {
 	return 0
 }
 
-// prefixCodes takes the names of error classes and the statuses that texts
-// begin with: "ThrottlingException: …", "litellm.RateLimitError: …",
+// prefixCodes adds the error class names and statuses near the start of a text:
+// "ThrottlingException: …", "litellm.RateLimitError: …",
 // "An error occurred (validationException) when …", "Error code: 429 - …".
 func (v *view) prefixCodes(s string) {
 	if len(s) > 240 {
@@ -337,10 +338,10 @@ func (v *view) prefixCodes(s string) {
 	}
 }
 
-// statusWords are those after which a number is a status.
+// statusWords are the words after which a number is a status.
 var statusWords = []string{"code", "status", "http", "status_code", "statuscode", "error", "failed", "http/1.1", "http/2"}
 
-// reasonPhrase reports whether next begins the phrase that HTTP gives the status.
+// reasonPhrase reports whether next is the first word of the status's HTTP reason phrase.
 func reasonPhrase(status, next string) bool {
 	n, err := strconv.Atoi(status)
 	if err != nil || n < 400 {
@@ -359,8 +360,8 @@ func (v *view) addCode(s string) {
 	}
 }
 
-// addStatus learns the status that a body names where HTTP's own says less:
-// none, success, or a gateway's blanket 400 or 5xx over something precise.
+// addStatus uses a status from the body if the HTTP status says less: none,
+// success, or a gateway's generic 400 or 5xx in place of a specific one.
 func (v *view) addStatus(s string) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 400 || n > 599 {
@@ -377,7 +378,7 @@ func (v *view) addStatus(s string) {
 	}
 }
 
-// addLoc reads the path of one entry of a validation list.
+// addLoc adds the parameter path of one entry in a validation list.
 func (v *view) addLoc(loc gjson.Result) {
 	if len(v.params) >= 16 {
 		return
@@ -395,7 +396,7 @@ func (v *view) addLoc(loc gjson.Result) {
 	}
 }
 
-// readCounts takes token counts that are fields (llama.cpp, LM Studio).
+// readCounts reads the token counts that llama.cpp and LM Studio send as fields.
 func (v *view) readCounts(r gjson.Result) {
 	if n := r.Get("n_prompt_tokens"); n.Type == gjson.Number && v.counts.prompt == 0 {
 		v.counts.prompt = int(n.Int())
@@ -405,10 +406,10 @@ func (v *view) readCounts(r gjson.Result) {
 	}
 }
 
-// finish folds the texts and chooses the message that says most.
+// finish joins and folds the texts, and chooses the message.
 func (v *view) finish() {
 	var b strings.Builder
-	v.bare = len(v.texts) > 0 && !slices.ContainsFunc(v.texts, func(t string) bool { return !v.repeatsStatus(t) })
+	v.onlyStatus = len(v.texts) > 0 && !slices.ContainsFunc(v.texts, func(t string) bool { return !v.repeatsStatus(t) })
 	for i, t := range v.texts {
 		if i > 0 {
 			b.WriteString(" ¦ ")
@@ -419,19 +420,19 @@ func (v *view) finish() {
 		}
 	}
 	v.text = clip(b.String(), maxText)
-	// The innermost message is the one that the failing party wrote, if it says more
-	// than the status does.
+	// The innermost message comes from the server that failed. It is used unless it
+	// only repeats the status.
 	for i := len(v.texts) - 1; i >= 0; i-- {
-		if t := v.texts[i]; strings.ContainsRune(t, ' ') && (v.bare || !v.repeatsStatus(t)) || i == 0 {
+		if t := v.texts[i]; strings.ContainsRune(t, ' ') && (v.onlyStatus || !v.repeatsStatus(t)) || i == 0 {
 			v.Message = t
 			break
 		}
 	}
 }
 
-// names reads the code, the type and the texts that are names as words, where
-// no text says more than two. It is "" where there are none.
-func (v *view) names() string {
+// nameText returns the words of the type, the code and the texts that are names.
+// It returns "" if there are none or if a text is a sentence.
+func (v *view) nameText() string {
 	if slices.ContainsFunc(v.texts, isSentence) {
 		return ""
 	}
@@ -444,7 +445,7 @@ func (v *view) names() string {
 	return strings.Join(out, " ¦ ")
 }
 
-// isSentence reports whether a text says more than two words.
+// isSentence reports whether a text has more than two words, or East Asian script.
 func isSentence(t string) bool {
 	return strings.Count(strings.TrimSpace(t), " ") > 1 || strings.ContainsFunc(t, func(r rune) bool { return r >= 0x2e80 })
 }
@@ -454,8 +455,8 @@ var (
 	nameJoint = recovery.NewPattern(`([a-z])([A-Z])|[_.-]`)
 )
 
-// nameWords reads a name as words: "OperationDenied.ServiceOverdue" is
-// "operation denied service overdue". It is "" for what is no such name.
+// nameWords splits a name into words: "OperationDenied.ServiceOverdue" is
+// "operation denied service overdue". It returns "" for anything else.
 func nameWords(name string) string {
 	if len(name) > 120 || !nameForm.MatchString(name) {
 		return ""
@@ -466,8 +467,8 @@ func nameWords(name string) string {
 	return ""
 }
 
-// repeatsStatus reports that a text is the phrase that HTTP has for the status,
-// with or without its number.
+// repeatsStatus reports whether a text is only the status's HTTP reason phrase,
+// with or without the number.
 func (v *view) repeatsStatus(t string) bool {
 	if len(t) > 48 {
 		return false
@@ -476,9 +477,9 @@ func (v *view) repeatsStatus(t string) bool {
 	return t != "" && (strings.EqualFold(t, http.StatusText(v.http)) || strings.EqualFold(t, http.StatusText(v.Status)))
 }
 
-// withoutLinks takes addresses out of folded text: their paths speak of
-// billing, quotas and rate limits whatever the message is about. The fragment
-// stays, since it points at the explanation of this very error.
+// withoutLinks removes URLs from folded text: their paths mention billing, quotas
+// and rate limits whatever the message is about. It keeps the fragment, which
+// names this specific error.
 func withoutLinks(s string) string {
 	if !strings.Contains(s, "://") {
 		return s
@@ -495,8 +496,8 @@ func withoutLinks(s string) string {
 	return strings.Join(words, " ")
 }
 
-// withoutTrailer cuts what a router appends about itself to folded text: the
-// words of that are no part of the failure.
+// withoutTrailer removes from folded text what a router appends about itself,
+// such as model groups and request ids.
 func withoutTrailer(s string) string {
 	for _, mark := range []string{"received model group=", "available model group fallbacks=", "no fallback model group found"} {
 		if i := strings.Index(s, mark); i > 0 {

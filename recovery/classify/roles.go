@@ -2,7 +2,7 @@ package classify
 
 import "strings"
 
-// role says what a field of an error object is for.
+// role is the meaning of a field in an error object.
 type role uint8
 
 const (
@@ -11,11 +11,11 @@ const (
 	roleCode
 	roleParam
 	roleStatus
-	roleSkip // echoes of the request, what the model wrote, links, traces
+	roleSkip // echoes of the request, model output, links, traces
 )
 
-// roles are the names that fields have in the envelopes of providers and
-// gateways, without case and punctuation.
+// roles maps field names in the envelopes of providers and gateways, as plainKey
+// returns them, to their roles.
 var roles = map[string]role{
 	"error": roleText, "detail": roleText, "details": roleText, "description": roleText, "title": roleText, "raw": roleText, "info": roleText,
 	"cause": roleText, "exception": roleText, "err": roleText, "body": roleText, "reasonphrase": roleText, "statusreason": roleText,
@@ -30,7 +30,7 @@ var roles = map[string]role{
 	"usage": roleSkip, "object": roleSkip,
 }
 
-// roleOf returns the role of a field: by its name, else by how the name ends,
+// roleOf returns the role of a field by its name, or else by the end of the name,
 // as in error_message, sub_code and exception_type.
 func roleOf(key string) role {
 	key = plainKey(key)
@@ -48,6 +48,7 @@ func roleOf(key string) role {
 	return roleOther
 }
 
+// plainKey folds a field name: lower case, without punctuation, at most 64 bytes.
 func plainKey(key string) string {
 	if strings.HasPrefix(key, "@") {
 		return key

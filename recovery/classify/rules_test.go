@@ -28,7 +28,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestCheckFails: a wrong example and a wrong lookalike are told with their places.
+// TestCheckFails: Check reports a wrong example and a wrong lookalike with their places.
 func TestCheckFails(t *testing.T) {
 	own := rule.Rule{Name: "mine", Class: "quota_exhausted", Any: []string{"purse"}, Examples: []string{"429 slow down", "429 the purse is empty"},
 		Lookalikes: []string{"400 the purse is empty", "429 slow down"}}
@@ -46,8 +46,8 @@ func TestCheckFails(t *testing.T) {
 	}
 }
 
-// TestOwnRules: an operator's rules decide before those of the program, and not
-// where there was no answer.
+// TestOwnRules: an operator's rules are tried before the built-in ones, but not
+// for a failure without an answer.
 func TestOwnRules(t *testing.T) {
 	own := rule.Rule{Name: "campus-budget", Class: "quota_exhausted", Any: []string{"rate limit"}, Examples: []string{"429 rate limit"}}
 	tb := classify.New(configs.UpstreamRules, own)
@@ -59,8 +59,8 @@ func TestOwnRules(t *testing.T) {
 	}
 }
 
-// TestUnreadableRules: rules that cannot be read are told by Check, and leave
-// what needs none.
+// TestUnreadableRules: Check reports rules that cannot be read; transport failures
+// are still recognised.
 func TestUnreadableRules(t *testing.T) {
 	tb := classify.New(func() (rule.Set, error) { return rule.Set{}, errors.New("no such file") })
 	if err := tb.Check(-1); err == nil || err.Error() != "no such file" {
@@ -74,7 +74,7 @@ func TestUnreadableRules(t *testing.T) {
 	}
 }
 
-// TestExplain tells the rule that decided, and why others that came near did not.
+// TestExplain: Explain returns the deciding rule, and why others nearly matched.
 func TestExplain(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	matching, near := tb.Explain(recovery.Evidence{Phase: recovery.PhaseStatus, Status: 429, Body: []byte("402 Usage limit reached, try again in 5 minutes")})
@@ -93,7 +93,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestMistaken are answers that were once taken for something else.
+// TestMistaken checks answers that were once misclassified.
 func TestMistaken(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	for _, c := range []struct {

@@ -6,21 +6,21 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// The names of the strategies that plans are made of. The engine asks them in
-// the order of the plan; the first that can help is taken.
+// The names of the strategies in plans. The engine asks them in the order of
+// the plan and uses the first one that can help.
 const (
 	planMove    = "move"            // another target or key
 	planResend  = "resend"          // the same target again, after a backoff
-	planWait    = "wait"            // as long as the upstream asks, if it does
+	planWait    = "wait"            // wait as long as the upstream asks
 	planWindow  = "larger_window"   // a target with a larger context window
 	planClamp   = "clamp_output"    // a smaller output limit
 	planAdapt   = "adapt_parameter" // rename or drop the refused parameter
 	planResume  = "resume"          // continue the cut stream
 	planFit     = "fit"             // a smaller history
-	planPairs   = "mend_history"    // calls, results and turns as the target takes them
-	planSchema  = "trim_schema"     // tool schemas without what it refuses
+	planPairs   = "mend_history"    // repair calls, results and turns for the target
+	planSchema  = "trim_schema"     // tool schemas without the keywords it refuses
 	planMedia   = "drop_media"      // text in place of attachments
-	planReason  = "drop_reasoning"  // without reasoning that the target cannot read
+	planReason  = "drop_reasoning"  // drop reasoning that the target cannot read
 	planReask   = "reask"           // ask the model again
 	planExplain = "explain"         // let the model tell the user
 )

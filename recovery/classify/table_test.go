@@ -20,7 +20,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/strategy"
 )
 
-// classes are all that package recovery declares.
+// classes are all classes that package recovery declares.
 var classes = []recovery.Class{
 	recovery.ContextLengthExceeded, recovery.MaxOutputExceeded, recovery.RateLimit, recovery.QuotaExhausted, recovery.Overloaded,
 	recovery.ServerError, recovery.Timeout, recovery.StreamCut, recovery.EmptyResponse, recovery.UnsupportedParameter,
@@ -29,7 +29,7 @@ var classes = []recovery.Class{
 	recovery.ImageOrMediaError, recovery.Unknown,
 }
 
-// TestComplete: a class needs a row, a rule and a sample; nothing may be forgotten.
+// TestComplete: every class has a row, a rule and a sample.
 func TestComplete(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	planned := map[string]bool{}
@@ -39,7 +39,7 @@ func TestComplete(t *testing.T) {
 	if got, want := len(classify.Specs()), len(classes); got != want {
 		t.Errorf("%d rows for %d classes", got, want)
 	}
-	// These are recognised by code, before any rule; TestTransport has their samples.
+	// Code recognises these before any rule; TestTransport has their samples.
 	ruled := map[recovery.Class]bool{recovery.StreamCut: true, recovery.EmptyResponse: true}
 	rules, err := tb.Rules()
 	if err != nil {
@@ -83,7 +83,7 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	if got := tb.Spec("unheard_of"); got.Class != recovery.Unknown {
-		t.Errorf("an unheard-of class has the row of %s", got.Class)
+		t.Errorf("an unknown class has the row of %s", got.Class)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// TestEveryStatus lists what a bare status means, with and without a page.
+// TestEveryStatus lists the class of every status without a body.
 func TestEveryStatus(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	for status, want := range map[int]recovery.Class{
@@ -166,7 +166,7 @@ func TestEveryStatus(t *testing.T) {
 	}
 }
 
-func TestReadTakesWrappersOff(t *testing.T) {
+func TestReadUnwraps(t *testing.T) {
 	s := classify.Read(recovery.Evidence{
 		Phase: recovery.PhaseStatus, Status: 200, Now: noon, Header: http.Header{"X-Should-Retry": {"TRUE"}, "Retry-After": {"3"}},
 		Body: []byte(`{"error":{"message":"{\"error\":{\"message\":\"Unsupported parameter: 'x_y'.\",\"type\":\"invalid_request_error\",\"param\":` +

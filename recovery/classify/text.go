@@ -6,18 +6,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Bounds of what is looked at. Error answers are small; what is larger is
-// hostile or an echo of the request, and its beginning and end suffice.
+// Limits on the work. Error answers are small; a larger one is hostile or echoes
+// the request, and its beginning and end suffice.
 const (
 	maxBody     = 256 << 10 // bytes of a body that are parsed
 	maxText     = 16 << 10  // bytes of text that rules and facts see
-	maxSentence = 4 << 10   // bytes of it that are searched for names of fields
+	maxSentence = 4 << 10   // bytes of that text that are searched for field names
 	maxDepth    = 24        // nesting of JSON, strings that hold JSON included
 	maxNodes    = 600       // JSON values visited
-	maxLayers   = 48        // messages and codes kept
+	maxLayers   = 48        // messages kept, and codes kept
 )
 
-// clip bounds s to limit bytes and keeps its beginning and its end.
+// clip shortens s to about limit bytes and keeps its beginning and end.
 func clip(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -30,15 +30,14 @@ var (
 	page   = recovery.NewPattern(`(?i)<html|<!doctype|<head>|<body`)
 )
 
-// plainText takes the tags off an HTML page: the title and the words of the
-// body, without scripts and styles.
+// plainText returns the text of an HTML page without tags, scripts and styles.
 func plainText(s string) string { return html.UnescapeString(markup.ReplaceAllString(s, " ")) }
 
-// looksHTML reports whether s is a page rather than a message.
+// looksHTML reports whether s is an HTML page rather than a message.
 func looksHTML(s string) bool { return page.MatchString(s[:min(len(s), 512)]) }
 
-// jsonDepth returns the deepest nesting of brackets in s, strings skipped, and
-// stops counting above limit. It guards the parsers, which recurse.
+// jsonDepth returns the deepest nesting of brackets in s outside strings. It
+// stops above limit. It guards the parsers, which recurse.
 func jsonDepth(s []byte, limit int) int {
 	depth, deepest := 0, 0
 	for i := 0; i < len(s); i++ {

@@ -15,17 +15,17 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// transportRule recognises a failure that left no answer to read, by its phase
-// and its cause. These are no texts, so these rules are code.
+// transportRule recognises a failure by its phase and cause instead of its text,
+// for example one without an answer. Such rules are code.
 type transportRule struct {
 	name  string
 	class recovery.Class
 	when  func(*view) bool
-	setup bool // it is a mistake of the configuration
+	setup bool // the configuration is wrong
 }
 
-// transport returns the rule that matches, or nil: what was read before a break
-// is classified by its content instead.
+// transport returns the rule that matches, or nil. An error body that arrived before
+// the connection broke is classified by its content instead.
 func transport(v *view) *transportRule {
 	for i := range transportRules {
 		if r := &transportRules[i]; r.when(v) {
@@ -70,6 +70,7 @@ var transportRules = [...]transportRule{
 	{name: "connection-failed", class: recovery.ServerError, when: noAnswer(func(error) bool { return true })},
 }
 
+// noAnswer matches transport errors before any status or body, of the kind that is reports.
 func noAnswer(is func(error) bool) func(*view) bool {
 	return func(v *view) bool {
 		return v.Err != nil && v.empty && v.http == 0 && v.Phase <= recovery.PhaseStatus && is(v.Err)
@@ -95,14 +96,14 @@ func isTLS(err error) bool {
 		isA[x509.HostnameError](err) || isA[x509.CertificateInvalidError](err) || isA[tls.AlertError](err) || says(err.Error(), "tls: ", "x509: ")
 }
 
-// redirect recognises an upstream that sends to another place, a login page for
-// example. It is not followed: the credential is for the host that is configured.
+// redirect recognises a redirect, to a login page for example. It is not
+// followed: the credential is for the configured host.
 func redirect(v *view) bool {
 	return v.Phase == recovery.PhaseStatus && slices.Contains([]int{301, 302, 303, 307, 308}, v.http)
 }
 
-// wrongScheme recognises TLS that is spoken to a plain port, and a TLS server that is
-// spoken to in the clear: it answers with an alert, or as Go, nginx and Apache do.
+// wrongScheme recognises TLS sent to a plain HTTP port, and plain HTTP sent to a TLS
+// port, which answers with an alert or with the message of Go, nginx or Apache.
 func wrongScheme(v *view) bool {
 	return isA[tls.RecordHeaderError](v.Err) || v.http == http.StatusBadRequest &&
 		says(v.text, "http request to an https server", "plain http request was sent to https port", "speaking plain http to an ssl-enabled server port")
