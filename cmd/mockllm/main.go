@@ -1,10 +1,10 @@
-// Command mockllm is an OpenAI-compatible upstream whose answers, good and bad,
-// are scripted by the model's name:
+// Command mockllm is an OpenAI-compatible mock upstream. The requested model name
+// contains a script of the answers, good and bad:
 //
 //	mockllm -addr 127.0.0.1:9000
 //	curl 127.0.0.1:9000/v1/chat/completions -d '{"model":"demo@429,retry-after=2/ok","messages":[]}'
 //
-// "mockllm -help" explains the language of scripts.
+// "mockllm -help" documents the script language.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	fs.BoolVar(&opts.Lenient, "lenient", false, "accept request bodies that are not valid JSON; saves a little time")
 	fs.StringVar(&opts.As, "as", "", "imitate a known server: "+strings.Join(upstreamtest.Disguises(), ", "))
 	fs.Usage = func() {
-		fmt.Fprint(fs.Output(), "An OpenAI-compatible upstream whose answers, good and bad, are scripted by the model's name.\n\n")
+		fmt.Fprint(fs.Output(), "An OpenAI-compatible mock upstream. The requested model name contains a script of the answers, good and bad.\n\n")
 		fs.PrintDefaults()
 		fmt.Fprintf(fs.Output(), "\n%s", upstreamtest.Language())
 	}
@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// load gives the server the scripts of a file.
+// load sets the scripts from a JSON file that maps model names to scripts.
 func load(s *upstreamtest.Server, name string) error {
 	b, err := os.ReadFile(name)
 	if err != nil {

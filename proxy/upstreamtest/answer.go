@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	// DefaultTool is the tool that is called when a request offers none.
+	// DefaultTool is the tool that the mock calls if a request offers none.
 	DefaultTool = "get_weather"
 	// ToolArguments are the arguments of every scripted tool call that has no
 	// args directive.
 	ToolArguments = `{"city":"Paris"}`
-	// ReasoningText is what a reasoning answer thinks before it speaks.
+	// ReasoningText is the reasoning before an answer with reasoning.
 	ReasoningText = "The user wants an answer. First I look at what was asked, then at what is known, then I decide. That is settled now, so I write it down."
-	// PrefillElsewhere is how the mock continues a prefilled text that is not the
-	// beginning of its own.
+	// PrefillElsewhere continues a prefill that is not the beginning of the mock's own text.
 	PrefillElsewhere = " and here another thought takes over, which the first answer never had."
 
 	defaultBytes  = 600
@@ -26,21 +25,20 @@ const (
 
 	overlapWords  = 4
 	reasonChunks  = 8
-	maxCached     = 64 << 10 // bytes of an answer that is kept for the next request
+	maxCached     = 64 << 10 // bytes of the largest cached answer
 	maxCacheCount = 512
 )
 
-// TextFor returns the whole text of the default answer of a model, which may
-// be given with or without its script. It follows the size in names such as
-// m-b4000, not the directives of a script; see TextOf for those.
+// TextFor returns the text of a model's default answer. The name may include a
+// script, whose directives are ignored; see TextOf for those. The size in names
+// such as m-b4000 counts.
 func TextFor(model string) string {
 	t := tune(model, tuning{bytes: defaultBytes})
 	return TextOf(model, "", t.bytes)
 }
 
-// TextOf returns the text of exactly size bytes that answers a model under the
-// directives text=variant and bytes=size. Variants differ from their first
-// characters on.
+// TextOf returns the text of a model's answer under the directives text=variant and
+// bytes=size. Variants differ from the first character on.
 func TextOf(model, variant string, size int) string {
 	return generate(nameOf(model), variant, size)
 }
@@ -55,7 +53,7 @@ var vocabulary = strings.Fields(`the gateway request answer stream token model u
 	naïve café Zürich Ærøskøbing façade 東京 日本語 привет Ελλάδα 🙂 🚀 π≈3.14 “quoted” "double" back\slash
 	<tag> a&b it's 50% C:\temp #1 {braces} [brackets] ne` + "\u0301")
 
-// generate writes size bytes of text that depend on nothing but its arguments.
+// generate returns size bytes of text that depend only on its arguments.
 func generate(name, variant string, size int) string {
 	h := fnv.New64a()
 	h.Write([]byte(name + "\x00" + variant))
@@ -99,7 +97,7 @@ func generate(name, variant string, size int) string {
 	return s[:cut] + strings.Repeat(".", size-cut)
 }
 
-// pieces cuts s into at most n parts at characters, each escaped for JSON.
+// pieces splits s at character boundaries into at most n parts, each escaped for JSON.
 func pieces(s string, n int) []string {
 	out := make([]string, 0, min(n, len(s)))
 	for i, from := 1, 0; i <= n && from < len(s); i++ {
@@ -115,7 +113,7 @@ func pieces(s string, n int) []string {
 	return out
 }
 
-// answer is a text ready to be sent.
+// answer is a text and its pieces.
 type answer struct {
 	text   string
 	pieces []string // escaped, in order
@@ -126,14 +124,14 @@ type answerKey struct {
 	size, chunks  int
 }
 
-// answers remembers prepared answers, so that a load test pays for each once.
-// It is safe for concurrent use.
-type answers struct {
+// answerCache caches answers, so that a load test generates each only once. It is
+// safe for concurrent use.
+type answerCache struct {
 	mu   sync.RWMutex
 	kept map[answerKey]*answer
 }
 
-func (a *answers) get(k answerKey) *answer {
+func (a *answerCache) get(k answerKey) *answer {
 	a.mu.RLock()
 	got := a.kept[k]
 	a.mu.RUnlock()
@@ -154,8 +152,8 @@ func (a *answers) get(k answerKey) *answer {
 	return got
 }
 
-// continued returns the part of text that follows a prefilled beginning.
-func continued(text, prefix string, mode prefillMode) string {
+// continuation returns what the model adds to a prefill.
+func continuation(text, prefix string, mode prefillMode) string {
 	if prefix == "" || mode == prefillIgnore {
 		return text
 	}
@@ -169,7 +167,7 @@ func continued(text, prefix string, mode prefillMode) string {
 	return rest
 }
 
-// lastWords returns the end of s from its n-th last word on.
+// lastWords returns the last n words of s.
 func lastWords(s string, n int) string {
 	at := len(strings.TrimRight(s, " "))
 	for ; n > 0 && at >= 0; n-- {
@@ -178,15 +176,15 @@ func lastWords(s string, n int) string {
 	return s[at+1:]
 }
 
-// tuning is how fast and how large an answer is.
+// tuning is the timing and size of an answer.
 type tuning struct {
 	latency, gap  time.Duration
 	chunks, bytes int
-	stamps        bool
+	stamps        bool // content chunks begin with their send time
 }
 
-// tune applies what a model's name asks for: m-lat50-n100-d20-b4000-ts. A name
-// with a script is left alone.
+// tune applies the settings in a model's name: m-lat50-n100-d20-b4000-ts. It ignores
+// names with a script.
 func tune(model string, t tuning) tuning {
 	if strings.IndexByte(model, '-') < 0 || strings.IndexByte(model, '@') >= 0 {
 		return t
@@ -212,13 +210,13 @@ func tune(model string, t tuning) tuning {
 	return t
 }
 
-// escape returns s as the inside of a JSON string.
+// escape returns s escaped for JSON, without the quotes around it.
 func escape(s string) string {
 	b := appendString(make([]byte, 0, len(s)+16), s)
 	return string(b[1 : len(b)-1])
 }
 
-// appendString appends s as a JSON string, characters beyond ASCII unescaped.
+// appendString appends s as a JSON string. Non-ASCII characters stay unescaped.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

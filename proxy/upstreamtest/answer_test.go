@@ -83,7 +83,7 @@ func TestContinued(t *testing.T) {
 		{"something else", prefillContinue, PrefillElsewhere},
 		{text, prefillContinue, ""},
 	} {
-		if got := continued(text, tc.prefix, tc.mode); got != tc.want {
+		if got := continuation(text, tc.prefix, tc.mode); got != tc.want {
 			t.Errorf("%q, mode %d: %q, want %q", tc.prefix, tc.mode, got, tc.want)
 		}
 	}

@@ -34,8 +34,8 @@ func setCallForm(st *step, v string) error {
 	return nil
 }
 
-// LeakedCall is how a call stands in the text of a model whose server did not
-// recognise it.
+// LeakedCall returns a tool call as it appears in the text if the server does not
+// parse it.
 func LeakedCall(tool, args string) string {
 	name := appendString(nil, tool)
 	return `<tool_call>{"name":` + string(name) + `,"arguments":` + args + `}</tool_call>`
@@ -48,7 +48,7 @@ func setLeak(st *step, v string) (err error) {
 	return err
 }
 
-// leak puts the call into the text.
+// leak moves the call into the text, or replaces the answer by the script's text.
 func (x *exchange) leak(c *content) {
 	if x.st.leaked != "" {
 		c.pieces, c.text, c.tool, c.args, c.finish = pieces(x.st.leaked, x.t.chunks), len(x.st.leaked), "", "", "stop"
@@ -67,14 +67,14 @@ func (x *exchange) leak(c *content) {
 	c.tool, c.args, c.finish = "", "", "stop"
 }
 
-// callRejected is a provider that does not pass on what its model wrote.
+// callRejected returns the error of a provider that rejects its model's tool call.
 func callRejected(q *request) *apiError {
 	return &apiError{status: http.StatusBadRequest, typ: "invalid_request_error", code: "tool_use_failed",
 		message:  "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
 		rejected: LeakedCall(q.firstTool(), ToolArguments)}
 }
 
-// streamCalls adds the events of a call that is sent in another form than fragments.
+// streamCalls adds the events of a call in any form except fragments.
 func (x *exchange) streamCalls(b *reply, c *content, index int, pause time.Duration) {
 	list := func(elements ...string) {
 		from := b.open(index)
@@ -128,14 +128,14 @@ func (x *exchange) streamCalls(b *reply, c *content, index int, pause time.Durat
 	}
 }
 
-// callMessage adds a message with the calls beside the delta, where no client looks.
+// callMessage adds a message with the calls next to the delta, where clients do not look.
 func (x *exchange) callMessage(b *reply, c *content, index int) {
 	b.buf = append(b.buf, `,"message":{"role":"assistant","tool_calls":`...)
 	x.callList(b, c, index)
 	b.buf = append(b.buf, '}')
 }
 
-// callList adds the calls of a complete message.
+// callList adds the tool_calls list of a complete message.
 func (x *exchange) callList(b *reply, c *content, index int) {
 	args, calls := appendString(nil, c.args), 1
 	switch x.st.form {
@@ -156,7 +156,7 @@ func (x *exchange) callList(b *reply, c *content, index int) {
 	b.buf = append(b.buf, ']')
 }
 
-// callID is the id of the n-th call of a choice.
+// callID returns the id of the n-th call of a choice.
 func (x *exchange) callID(choice, n int) string {
 	var b reply
 	b.appendCallID(x.q.n, choice)

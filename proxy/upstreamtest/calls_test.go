@@ -8,11 +8,11 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// TestCallForms: each form is sent as its name says, in streams and not.
+// TestCallForms: each form of a call is sent as documented, streamed or not.
 func TestCallForms(t *testing.T) {
 	up := start(t)
 	for _, c := range []struct {
-		step, stream, whole string // what the answers contain; - in front: do not
+		step, stream, whole string // what the answers contain; with - in front: do not contain
 	}{
 		{"tool,call=whole", `"arguments":"{\"city\":\"Paris\"}"`, `"tool_calls":[{"id":"call_mock_`},
 		{"tool,call=merged", `_c1","type":"function","function":{"name":"get_weather"`, `_c1","type":"function"`},

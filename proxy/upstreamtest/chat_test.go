@@ -67,60 +67,60 @@ func TestStreamForms(t *testing.T) {
 	text := TextFor("svc")
 	for _, tc := range []struct {
 		step  string
-		check func(told) bool
+		check func(streamResult) bool
 	}{
-		{"no-done", func(s told) bool { return s.text == text && !s.done && s.finish == "stop" }},
-		{"no-finish", func(s told) bool { return s.text == text && s.done && s.finish == "" }},
-		{"role-only", func(s told) bool { return s.role != "" && len(s.events) == 2 && s.done }},
-		{"empty", func(s told) bool { return len(s.events) == 1 && s.done }},
-		{"empty-answer", func(s told) bool { return len(s.events) == 3 && s.finish == "stop" && s.text == "" }},
-		{"null-content", func(s told) bool {
+		{"no-done", func(s streamResult) bool { return s.text == text && !s.done && s.finish == "stop" }},
+		{"no-finish", func(s streamResult) bool { return s.text == text && s.done && s.finish == "" }},
+		{"role-only", func(s streamResult) bool { return s.role != "" && len(s.events) == 2 && s.done }},
+		{"empty", func(s streamResult) bool { return len(s.events) == 1 && s.done }},
+		{"empty-answer", func(s streamResult) bool { return len(s.events) == 3 && s.finish == "stop" && s.text == "" }},
+		{"null-content", func(s streamResult) bool {
 			return gjson.Get(s.events[0], "choices.0.delta.content").Raw == "null" && s.text == text
 		}},
-		{"crlf", func(s told) bool { return s.text == text && s.done }},
-		{"split=1,bytes=40,chunks=3", func(s told) bool { return s.text == TextOf("svc", "", 40) && s.done }},
-		{"one-write,gap=1h", func(s told) bool { return s.text == text && s.done }},
-		{"usage-always", func(s told) bool { return s.usage.Exists() }},
-		{"usage-always,cached=0.5", func(s told) bool {
+		{"crlf", func(s streamResult) bool { return s.text == text && s.done }},
+		{"split=1,bytes=40,chunks=3", func(s streamResult) bool { return s.text == TextOf("svc", "", 40) && s.done }},
+		{"one-write,gap=1h", func(s streamResult) bool { return s.text == text && s.done }},
+		{"usage-always", func(s streamResult) bool { return s.usage.Exists() }},
+		{"usage-always,cached=0.5", func(s streamResult) bool {
 			return s.usage.Get("prompt_tokens").Int() > 1 && s.usage.Get("prompt_tokens_details.cached_tokens").Int() == (s.usage.Get("prompt_tokens").Int()+1)/2
 		}},
-		{"chunks=50,bytes=4000", func(s told) bool { return s.contentChunks == 50 && s.text == TextOf("svc", "", 4000) }},
-		{"big=3000000", func(s told) bool { return len(s.text) == 3_000_000 }},
-		{"text=A", func(s told) bool { return s.text == TextOf("svc", "A", 600) }},
-		{"fin=0.5", func(s told) bool { return s.contentChunks == 10 && !s.done && s.finish == "" && s.err == nil }},
-		{"cut=0.5", func(s told) bool { return s.contentChunks == 10 && s.err != nil && !s.done }},
-		{"cut=0", func(s told) bool { return s.role != "" && s.contentChunks == 0 && s.err != nil }},
-		{"cut=1", func(s told) bool { return s.text == text && s.finish == "" && s.err != nil }},
-		{"cut=0.5,one-write", func(s told) bool { return s.contentChunks == 10 && s.err != nil }},
-		{"error-event=0.5,code=c,type=t,msg=m+n", func(s told) bool {
+		{"chunks=50,bytes=4000", func(s streamResult) bool { return s.contentChunks == 50 && s.text == TextOf("svc", "", 4000) }},
+		{"big=3000000", func(s streamResult) bool { return len(s.text) == 3_000_000 }},
+		{"text=A", func(s streamResult) bool { return s.text == TextOf("svc", "A", 600) }},
+		{"fin=0.5", func(s streamResult) bool { return s.contentChunks == 10 && !s.done && s.finish == "" && s.err == nil }},
+		{"cut=0.5", func(s streamResult) bool { return s.contentChunks == 10 && s.err != nil && !s.done }},
+		{"cut=0", func(s streamResult) bool { return s.role != "" && s.contentChunks == 0 && s.err != nil }},
+		{"cut=1", func(s streamResult) bool { return s.text == text && s.finish == "" && s.err != nil }},
+		{"cut=0.5,one-write", func(s streamResult) bool { return s.contentChunks == 10 && s.err != nil }},
+		{"error-event=0.5,code=c,type=t,msg=m+n", func(s streamResult) bool {
 			return s.contentChunks == 10 && !s.done && s.err == nil && s.failure.Get("code").Str == "c" &&
 				s.failure.Get("type").Str == "t" && s.failure.Get("message").Str == "m n"
 		}},
-		{"error-event=0", func(s told) bool { return s.contentChunks == 0 && s.failure.Exists() }},
-		{"malformed=0.3", func(s told) bool { return s.text == text && s.malformed == 1 && s.done }},
-		{"malformed=0.3,cut=0.5", func(s told) bool { return s.contentChunks == 10 && s.malformed == 1 && s.err != nil }},
-		{"stall=0.5:20ms,cut=0.5", func(s told) bool { return s.contentChunks == 10 && s.err != nil }},
-		{"stall=0.5:60ms,pings=10ms", func(s told) bool { return s.comments > 1 && s.text == text && s.done }},
-		{"first=60ms,pings=10ms", func(s told) bool { return s.comments > 1 && s.text == text && s.done }},
-		{"tool", func(s told) bool {
+		{"error-event=0", func(s streamResult) bool { return s.contentChunks == 0 && s.failure.Exists() }},
+		{"malformed=0.3", func(s streamResult) bool { return s.text == text && s.malformed == 1 && s.done }},
+		{"malformed=0.3,cut=0.5", func(s streamResult) bool { return s.contentChunks == 10 && s.malformed == 1 && s.err != nil }},
+		{"stall=0.5:20ms,cut=0.5", func(s streamResult) bool { return s.contentChunks == 10 && s.err != nil }},
+		{"stall=0.5:60ms,pings=10ms", func(s streamResult) bool { return s.comments > 1 && s.text == text && s.done }},
+		{"first=60ms,pings=10ms", func(s streamResult) bool { return s.comments > 1 && s.text == text && s.done }},
+		{"tool", func(s streamResult) bool {
 			return s.text == "" && s.tool == DefaultTool && s.args == ToolArguments && s.finish == "tool_calls" &&
 				strings.HasPrefix(s.toolID, "call_mock_") && len(s.events) == 1+1+3+1+1
 		}},
-		{"text-tool", func(s told) bool { return s.text == text && s.args == ToolArguments }},
-		{"tool=f,args=%7Bbad", func(s told) bool { return s.tool == "f" && s.args == "{bad" }},
-		{"reason,usage-always", func(s told) bool {
+		{"text-tool", func(s streamResult) bool { return s.text == text && s.args == ToolArguments }},
+		{"tool=f,args=%7Bbad", func(s streamResult) bool { return s.tool == "f" && s.args == "{bad" }},
+		{"reason,usage-always", func(s streamResult) bool {
 			return s.reason == ReasoningText && s.text == text &&
 				s.usage.Get("completion_tokens_details.reasoning_tokens").Int() > 0
 		}},
-		{"logprobs", func(s told) bool {
+		{"logprobs", func(s streamResult) bool {
 			return gjson.Get(s.events[1], "choices.0.logprobs.content.0.token").Str == gjson.Get(s.events[1], "choices.0.delta.content").Str
 		}},
-		{"n=2", func(s told) bool {
+		{"n=2", func(s streamResult) bool {
 			return len(s.events) == 2*22+1 && gjson.Get(s.events[1], "choices.0.index").Int() == 1
 		}},
-		{"finish=length", func(s told) bool { return s.finish == "length" }},
-		{"half-json", func(s told) bool { return s.err == nil && !s.done && len(s.events) < 22 }},
-		{"short", func(s told) bool { return s.err != nil && !s.done }},
+		{"finish=length", func(s streamResult) bool { return s.finish == "length" }},
+		{"half-json", func(s streamResult) bool { return s.err == nil && !s.done && len(s.events) < 22 }},
+		{"short", func(s streamResult) bool { return s.err != nil && !s.done }},
 	} {
 		if got := stream(t, up, "svc@"+tc.step, ""); !tc.check(got) {
 			t.Errorf("%s: %+v", tc.step, got)

@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// control answers the mock's own endpoints; false: the path is none of them.
+// control answers the mock's own endpoints and reports whether the request is for one.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != "/healthz" && !strings.HasPrefix(r.URL.Path, "/mock/") {
 		return false
@@ -50,7 +50,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// writeJSON serves the mock's own endpoints; a failed write is the client's loss.
+// writeJSON sends v as JSON and ignores write errors.
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header()["Content-Type"] = typeJSON
 	_ = json.NewEncoder(w).Encode(v)
@@ -67,24 +67,24 @@ func (s *Server) models() []byte {
 		b = append(b, `{"id":`...)
 		b = appendString(b, m)
 		b = append(b, `,"object":"model","created":1715367049,"owned_by":"`+owner+`"`...)
-		if d.listed != "" {
-			b = append(b, ","+strings.Replace(d.listed, "N", strconv.Itoa(d.window), 1)...)
+		if d.windowField != "" {
+			b = append(b, ","+strings.Replace(d.windowField, "N", strconv.Itoa(d.window), 1)...)
 		}
 		b = append(b, '}')
 	}
 	return append(b, `]}`...)
 }
 
-// embeddings answers with the same vector for every input.
+// embeddings returns an answer with the same vector for every input.
 func embeddings(q *request) []byte {
 	input := q.field("input")
 	n := 1
-	if input.IsArray() && input.Get("0").Type != gjson.Number { // numbers are the tokens of one input
+	if input.IsArray() && input.Get("0").Type != gjson.Number { // an array of numbers is one tokenized input
 		n = int(input.Get("#").Int())
 	}
 	vector := `[0.5,-0.25,0.125,1]`
 	if q.field("encoding_format").Str == "base64" {
-		vector = `"AAAAPwAAgL4AAAA+AACAPw=="` // the same as little-endian float32
+		vector = `"AAAAPwAAgL4AAAA+AACAPw=="` // the same vector as little-endian float32
 	}
 	b := []byte(`{"object":"list","data":[`)
 	for i := range n {

@@ -7,10 +7,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Converted is a chat completion request as the request of /v1/responses that a
-// stateless client would have sent in its place, had this ledger's upstream answered
-// account in its turns: each with reasoning that is sealed. name tells the ids of
-// several sessions apart.
+// Converted returns a chat completion request as the /v1/responses request of a
+// stateless client. Each assistant message becomes a response that the ledger records
+// as made for account, with encrypted reasoning. name is part of the ids, to keep
+// those of several sessions apart.
 func (l *Ledger) Converted(account, name, chat string) []byte {
 	var items []string
 	text := func(content gjson.Result) string {

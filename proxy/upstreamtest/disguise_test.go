@@ -9,7 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// Each disguise lists its models, and answers as its server does where others would not.
+// Each disguise has its server's model list, and its particular answers.
 func TestDisguises(t *testing.T) {
 	const (
 		plain   = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Header values that many answers share; net/http does not change them.
+// Shared header values; net/http does not change them.
 var (
 	typeJSON   = []string{"application/json"}
 	typeStream = []string{"text/event-stream; charset=utf-8"}
 	noCache    = []string{"no-cache"}
 )
 
-// exchange is one request on its way through its step. One goroutine owns it.
+// exchange is one request and the state of its answer. One goroutine owns it.
 type exchange struct {
 	s     *Server
 	w     http.ResponseWriter
@@ -23,34 +23,34 @@ type exchange struct {
 	q     *request
 	st    *step
 	t     tuning
-	k     sink
+	out   sink
 	begun time.Time
 
-	status int // what was sent, 0 before
-	chunks int // events of the answer that were sent
+	status int // the sent status, 0 before
+	chunks int // sent events
 }
 
-// format is how an answer is written.
+// format writes answers in one API's wire format.
 type format struct {
-	// stream and whole put an answer together, with events or without.
+	// stream and whole build a streamed or a complete answer.
 	stream, whole func(x *exchange, b *reply, c *content)
-	// fail adds the event of an error, failed is the body of a 200 that is one.
-	fail   func(x *exchange, b *reply)
-	failed func(x *exchange) []byte
-	// opening is the data of an event with text, up to the text; event is its name, if
-	// clients need one.
-	opening, event string
+	// errorEvent adds an error event; errorBody returns an error body for a 200.
+	errorEvent func(x *exchange, b *reply)
+	errorBody  func(x *exchange) []byte
+	// textStart is the data of a text event up to the text; textEvent is the event name,
+	// if clients need one.
+	textStart, textEvent string
 }
 
 var (
 	chatFormat = format{
-		stream: (*exchange).stream, whole: (*exchange).whole, fail: failChat,
-		failed:  func(x *exchange) []byte { return x.streamError().appendTo(nil, x.q.n) },
-		opening: `{"id":"chatcmpl-mock-","choices":[{"index":0,"delta":{"content":"`,
+		stream: (*exchange).stream, whole: (*exchange).whole, errorEvent: appendChatError,
+		errorBody: func(x *exchange) []byte { return x.streamError().appendTo(nil, x.q.n) },
+		textStart: `{"id":"chatcmpl-mock-","choices":[{"index":0,"delta":{"content":"`,
 	}
 	responsesFormat = format{
-		stream: (*exchange).streamResponse, whole: (*exchange).wholeResponse, fail: failResponse, failed: failedResponse,
-		opening: `{"type":"response.output_text.delta","item_id":"msg_mock_","output_index":0,"content_index":0,"delta":"`,
+		stream: (*exchange).streamResponse, whole: (*exchange).wholeResponse, errorEvent: appendResponseError, errorBody: responseErrorBody,
+		textStart: `{"type":"response.output_text.delta","item_id":"msg_mock_","output_index":0,"content_index":0,"delta":"`,
 	}
 )
 
@@ -64,13 +64,13 @@ func (x *exchange) format() format {
 	return chatFormat
 }
 
-// run answers the request as its step says. plain makes the answer of an
-// endpoint that has no streams; nil means a chat completion.
+// run answers the request as its step says. plain returns the answer of an endpoint
+// without scripted content; nil means scripted content.
 func (x *exchange) run(plain func() []byte) error {
 	st := x.st
-	x.k = sink{ctx: x.ctx, w: x.w, split: st.split, pings: st.pings}
-	x.k.flush, _ = x.w.(http.Flusher)
-	if err := x.k.wait(x.t.latency + st.delay); err != nil {
+	x.out = sink{ctx: x.ctx, w: x.w, split: st.split, pings: st.pings}
+	x.out.flush, _ = x.w.(http.Flusher)
+	if err := x.out.wait(x.t.latency + st.delay); err != nil {
 		return err
 	}
 	switch st.fault {
@@ -79,7 +79,7 @@ func (x *exchange) run(plain func() []byte) error {
 	case faultClose:
 		return errBroken
 	case faultHang:
-		return x.k.wait(forever)
+		return x.out.wait(forever)
 	case faultEndlessHeaders:
 		return x.endlessHeaders()
 	case faultBadChunk:
@@ -101,7 +101,7 @@ func (x *exchange) run(plain func() []byte) error {
 	switch st.fault {
 	case faultHeadersHang:
 		x.head(x.q.stream)
-		return x.k.wait(forever)
+		return x.out.wait(forever)
 	case faultEndlessLine:
 		return x.endlessLine()
 	case faultBomb:
@@ -121,7 +121,7 @@ func (x *exchange) run(plain func() []byte) error {
 	case plain != nil:
 		b.buf = append(b.buf, plain()...)
 		return x.sendWhole(b)
-	case x.q.of != "" && x.q.stream:
+	case x.q.responseID != "" && x.q.stream:
 		x.resume(b)
 		return x.sendStream(b)
 	case x.q.stream:
@@ -136,14 +136,14 @@ func (x *exchange) run(plain func() []byte) error {
 		if !st.empty {
 			x.format().whole(x, b, &c)
 		}
-		if err := x.k.wait(st.reasonFor); err != nil {
+		if err := x.out.wait(st.reasonFor); err != nil {
 			return err
 		}
 		return x.sendWhole(b)
 	}
 }
 
-// head sends the header of a good answer at once.
+// head sends the status 200 and the headers immediately.
 func (x *exchange) head(stream bool) {
 	h := x.w.Header()
 	if h["Content-Type"] == nil {
@@ -155,10 +155,11 @@ func (x *exchange) head(stream bool) {
 	}
 	x.status = http.StatusOK
 	x.w.WriteHeader(x.status)
-	x.k.begin(stream)
+	x.out.begin(stream)
 }
 
-// refuse sends an error answer if the step has one for this request.
+// refuse sends the step's error answer or literal body for this request, if it has
+// one, and reports whether it did.
 func (x *exchange) refuse() (bool, error) {
 	st := x.st
 	var e *apiError
@@ -191,13 +192,13 @@ func (x *exchange) refuse() (bool, error) {
 
 func (x *exchange) sendError(e *apiError) error {
 	if x.q.anthropic {
-		e = e.ofMessages(x.st)
+		e = e.asAnthropic(x.st)
 	}
 	x.w.Header()["Content-Type"] = typeJSON
 	return x.sendAll(e.status, e.appendTo(nil, x.q.n))
 }
 
-// sendBody sends the body that the script gives literally.
+// sendBody sends a literal body from the script.
 func (x *exchange) sendBody(body string) error {
 	h := x.w.Header()
 	switch {
@@ -216,13 +217,13 @@ func (x *exchange) sendBody(body string) error {
 	return x.sendAll(status, []byte(body))
 }
 
-// sendAll sends a whole answer with its length.
+// sendAll sends a whole answer with its Content-Length.
 func (x *exchange) sendAll(status int, body []byte) error {
 	x.w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
 	x.status = status
 	x.w.WriteHeader(status)
 	if x.st.split > 0 {
-		return x.k.write(body)
+		return x.out.write(body)
 	}
 	if _, err := x.w.Write(body); err != nil {
 		return errGone
@@ -230,12 +231,12 @@ func (x *exchange) sendAll(status int, body []byte) error {
 	return nil
 }
 
-// sendWhole sends an answer that is not streamed, with the faults of the step
-// in their nearest form.
+// sendWhole sends an answer that is not streamed, with the step's faults in the form
+// that fits it.
 func (x *exchange) sendWhole(b *reply) error {
 	st, body := x.st, b.buf
 	if st.errorEvent.set {
-		body = x.format().failed(x)
+		body = x.format().errorBody(x)
 	}
 	if st.malformed.set {
 		at := st.malformed.of(len(body))
@@ -255,7 +256,7 @@ func (x *exchange) sendWhole(b *reply) error {
 		body = gzipped(body)
 	}
 	if st.fault == faultOver || st.fault == faultTwice {
-		return x.loose(typeJSON[0], body)
+		return x.sendWrongLength(typeJSON[0], body)
 	}
 	cut, stall := len(body), -1
 	switch {
@@ -275,20 +276,20 @@ func (x *exchange) sendWhole(b *reply) error {
 		h.Del("Content-Length") // chunked, without its terminator
 	}
 	x.head(false)
-	if err := x.k.wait(st.first); err != nil {
+	if err := x.out.wait(st.first); err != nil {
 		return err
 	}
 	from := 0
 	if stall >= 0 {
-		if err := x.k.write(body[:stall]); err != nil {
+		if err := x.out.write(body[:stall]); err != nil {
 			return err
 		}
 		from = stall
-		if err := x.k.wait(st.stallFor); err != nil {
+		if err := x.out.wait(st.stallFor); err != nil {
 			return err
 		}
 	}
-	if err := x.k.write(body[from:cut]); err != nil {
+	if err := x.out.write(body[from:cut]); err != nil {
 		return err
 	}
 	if cut < len(body) || st.cut.set {
@@ -297,17 +298,17 @@ func (x *exchange) sendWhole(b *reply) error {
 	return nil
 }
 
-// sendStream plays a stream's events, disturbed as the step says.
+// sendStream sends a stream's events with the step's faults and pauses.
 func (x *exchange) sendStream(b *reply) error {
 	st := x.st
 	if st.fault == faultHalfJSON || st.fault == faultShort {
 		return x.sendHalfStream(b)
 	}
 	if st.fault == faultOver || st.fault == faultTwice {
-		return x.loose(typeStream[0], b.buf)
+		return x.sendWrongLength(typeStream[0], b.buf)
 	}
-	x.disturb(b)
-	x.k.hold = st.oneWrite
+	x.insertFaults(b)
+	x.out.hold = st.oneWrite
 	x.head(true)
 	for i := range b.events {
 		ev := &b.events[i]
@@ -315,12 +316,12 @@ func (x *exchange) sendStream(b *reply) error {
 			ev.pause = 0
 		}
 		if ev.act != actSend || ev.pause > 0 {
-			if x.k.hold {
-				if err := x.k.release(); err != nil {
+			if x.out.hold {
+				if err := x.out.release(); err != nil {
 					return err
 				}
 			}
-			if err := x.k.wait(ev.pause); err != nil {
+			if err := x.out.wait(ev.pause); err != nil {
 				return err
 			}
 		}
@@ -337,16 +338,16 @@ func (x *exchange) sendStream(b *reply) error {
 		if st.gzip {
 			data = gzipped(data)
 		}
-		if err := x.k.send(data); err != nil {
+		if err := x.out.send(data); err != nil {
 			return err
 		}
 		x.chunks++
 	}
-	return x.k.release()
+	return x.out.release()
 }
 
-// sendHalfStream sends the first half of a stream's bytes: with the length of
-// that half (half-json), or of the whole and a broken connection (short).
+// sendHalfStream sends the first half of a stream's bytes, with the Content-Length of
+// that half (half-json), or with that of the whole and a broken connection (short).
 func (x *exchange) sendHalfStream(b *reply) error {
 	half := len(b.buf) / 2
 	for bytes.HasSuffix(b.buf[:half], []byte("\n")) {
@@ -358,7 +359,7 @@ func (x *exchange) sendHalfStream(b *reply) error {
 	}
 	x.w.Header()["Content-Length"] = []string{strconv.Itoa(length)}
 	x.head(true)
-	if err := x.k.write(b.buf[:half]); err != nil {
+	if err := x.out.write(b.buf[:half]); err != nil {
 		return err
 	}
 	if half < length {

@@ -13,9 +13,9 @@ import (
 	"sync"
 )
 
-// disturb puts the faults of the step into a stream. Their places refer to the
-// undisturbed events that carry the answer.
-func (x *exchange) disturb(b *reply) {
+// insertFaults puts the step's faults into a stream. Their places count the content
+// events of the original stream.
+func (x *exchange) insertFaults(b *reply) {
 	st := x.st
 	if !st.cut.set && !st.fin.set && !st.stall.set && !st.errorEvent.set && !st.malformed.set && !st.noise.set {
 		return
@@ -25,27 +25,27 @@ func (x *exchange) disturb(b *reply) {
 		apply func(at int)
 	}
 	var edits []edit
-	// At the same place what ends the stream comes first in this list: the
-	// others are inserted before it.
+	// Edits that end the stream are listed first, so that others at the same place
+	// are inserted before them.
 	if st.cut.set {
-		edits = append(edits, edit{b.place(st.cut), func(at int) {
+		edits = append(edits, edit{b.eventAt(st.cut), func(at int) {
 			b.events = append(b.events[:at], event{act: actBreak})
 		}})
 	}
 	if st.fin.set {
-		edits = append(edits, edit{b.place(st.fin), func(at int) { b.events = b.events[:at] }})
+		edits = append(edits, edit{b.eventAt(st.fin), func(at int) { b.events = b.events[:at] }})
 	}
 	if st.errorEvent.set {
-		edits = append(edits, edit{b.place(st.errorEvent), func(at int) {
+		edits = append(edits, edit{b.eventAt(st.errorEvent), func(at int) {
 			b.events = b.events[:at]
-			x.format().fail(x, b)
+			x.format().errorEvent(x, b)
 		}})
 	}
-	one := func(s share, data string) {
+	insertEvent := func(s share, data string) {
 		if s.set {
-			edits = append(edits, edit{b.place(s), func(at int) {
+			edits = append(edits, edit{b.eventAt(s), func(at int) {
 				from := len(b.buf)
-				if name := x.format().event; name != "" {
+				if name := x.format().textEvent; name != "" {
 					b.put("event: ", name, "\n")
 				}
 				b.put(`data: `, data)
@@ -55,10 +55,10 @@ func (x *exchange) disturb(b *reply) {
 			}})
 		}
 	}
-	one(st.malformed, x.format().opening+`\u00zz`)
-	one(st.noise, "keeping the line open")
+	insertEvent(st.malformed, x.format().textStart+`\u00zz`)
+	insertEvent(st.noise, "keeping the line open")
 	if st.stall.set {
-		edits = append(edits, edit{b.place(st.stall), func(at int) {
+		edits = append(edits, edit{b.eventAt(st.stall), func(at int) {
 			b.events = slices.Insert(b.events, at, event{act: actStall, pause: st.stallFor})
 		}})
 	}
@@ -68,14 +68,14 @@ func (x *exchange) disturb(b *reply) {
 	}
 }
 
-// failChat adds an error event of a chat completion.
-func failChat(x *exchange, b *reply) {
+// appendChatError adds an error event of a chat completion.
+func appendChatError(x *exchange, b *reply) {
 	from := len(b.buf)
 	b.buf = x.streamError().appendTo(append(b.buf, "data: "...), x.q.n)
 	b.add(from, 0)
 }
 
-// streamError is the error inside a 200.
+// streamError returns the error inside a 200.
 func (x *exchange) streamError() *apiError {
 	e := &apiError{
 		message: "The server had an error while processing your request. Sorry about that!",
@@ -84,20 +84,20 @@ func (x *exchange) streamError() *apiError {
 	return e.overridden(x.st)
 }
 
-// raw takes the connection from net/http. The returned function must be called
-// at the end; until then the connection also closes when the server does.
-func (x *exchange) raw() (net.Conn, func(), error) {
+// hijack takes the connection from net/http. The caller must call the returned
+// function at the end; until then closing the server closes the connection too.
+func (x *exchange) hijack() (net.Conn, func(), error) {
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
-		return nil, nil, errBroken // no real connection: the nearest is to break off
+		return nil, nil, errBroken // no real connection: break off instead
 	}
 	stop := context.AfterFunc(x.ctx, func() { conn.Close() })
 	return conn, func() { stop(); conn.Close() }, nil
 }
 
-// reset closes the connection so that the peer gets a RST.
+// reset closes the connection with a RST.
 func (x *exchange) reset() error {
-	conn, done, err := x.raw()
+	conn, done, err := x.hijack()
 	if err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func (x *exchange) reset() error {
 	return nil
 }
 
-// loose sends a whole answer whose length says less than what comes: half of it,
-// or one of two. Whoever uses the connection again finds the rest there.
-func (x *exchange) loose(ctype string, body []byte) error {
-	conn, done, err := x.raw()
+// sendWrongLength sends more than the Content-Length says: twice the stated half, or
+// the answer twice. A client that reuses the connection reads the rest.
+func (x *exchange) sendWrongLength(ctype string, body []byte) error {
+	conn, done, err := x.hijack()
 	if err != nil {
 		return err
 	}
@@ -125,14 +125,14 @@ func (x *exchange) loose(ctype string, body []byte) error {
 	if _, err := conn.Write(bytes.Repeat(append([]byte(head), body...), times)); err != nil {
 		return errGone
 	}
-	// Until the peer closes it, sends its next request, or the server ends.
+	// Wait until the peer closes it or sends its next request, or the server closes.
 	_, _ = conn.Read(make([]byte, 1))
 	return nil
 }
 
-// endlessHeaders sends header lines until the peer has had enough.
+// endlessHeaders sends header lines until the peer closes the connection.
 func (x *exchange) endlessHeaders() error {
-	conn, done, err := x.raw()
+	conn, done, err := x.hijack()
 	if err != nil {
 		return err
 	}
@@ -154,9 +154,9 @@ func (x *exchange) endlessHeaders() error {
 	}
 }
 
-// badChunk sends a body whose second chunk has no length.
+// badChunk sends a body whose second chunk has an invalid length.
 func (x *exchange) badChunk() error {
-	conn, done, err := x.raw()
+	conn, done, err := x.hijack()
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (x *exchange) badChunk() error {
 
 // statusJunk sends something that is not HTTP.
 func (x *exchange) statusJunk() error {
-	conn, done, err := x.raw()
+	conn, done, err := x.hijack()
 	if err != nil {
 		return err
 	}
@@ -189,23 +189,23 @@ func (x *exchange) statusJunk() error {
 // endlessLine sends one data line, or one JSON string, that never ends.
 func (x *exchange) endlessLine() error {
 	x.head(x.q.stream)
-	start := x.format().opening
+	start := x.format().textStart
 	if x.q.stream {
 		start = "data: " + start
 	}
-	if err := x.k.write([]byte(start)); err != nil {
+	if err := x.out.write([]byte(start)); err != nil {
 		return err
 	}
 	filler := bytes.Repeat([]byte("never ending "), 2048)
 	for {
-		if err := x.k.write(filler); err != nil {
+		if err := x.out.write(filler); err != nil {
 			return err
 		}
 	}
 }
 
-// The bomb is many gzip members, each about a thousand times smaller than what
-// it holds; gzip cannot do better.
+// The bomb is many gzip members, each compressed by about 1:1000, which is the limit
+// of gzip.
 const (
 	bombMember  = 1 << 20
 	bombMembers = 1 << 10
@@ -226,8 +226,8 @@ func gzipped(b []byte) []byte {
 	return out.Bytes()
 }
 
-// bomb sends about a megabyte that expands to a gigabyte of white space inside
-// an otherwise complete answer.
+// bomb sends about a megabyte that expands to a gigabyte of white space in an
+// otherwise complete answer.
 func (x *exchange) bomb() error {
 	start, end := `{"id":"chatcmpl-mock-`+strconv.FormatInt(x.q.n, 10)+`","object":"chat.completion","choices":[`, `]}`
 	if x.q.stream {
@@ -235,13 +235,13 @@ func (x *exchange) bomb() error {
 	}
 	x.w.Header()["Content-Encoding"] = []string{"gzip"}
 	x.head(x.q.stream)
-	if err := x.k.write(gzipped([]byte(start))); err != nil {
+	if err := x.out.write(gzipped([]byte(start))); err != nil {
 		return err
 	}
 	for range bombMembers {
-		if err := x.k.write(bombFiller()); err != nil {
+		if err := x.out.write(bombFiller()); err != nil {
 			return err
 		}
 	}
-	return x.k.write(gzipped([]byte(end)))
+	return x.out.write(gzipped([]byte(end)))
 }

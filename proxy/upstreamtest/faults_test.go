@@ -20,8 +20,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// dial sends a request by hand and returns the connection, for what an HTTP
-// client would hide.
+// dial sends a raw request and returns the connection, for tests of what an HTTP
+// client hides.
 func dial(t *testing.T, r *Running, model, extra string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", r.Addr())
@@ -73,7 +73,7 @@ func TestConnectionFaults(t *testing.T) {
 	}
 }
 
-// What hangs must notice that the peer has left, and say so in its record.
+// A hanging answer notices that the client left, and records it.
 func TestHangsNoticeThePeerLeaving(t *testing.T) {
 	for _, tc := range []struct {
 		step    string
@@ -113,7 +113,7 @@ func TestHangsNoticeThePeerLeaving(t *testing.T) {
 	}
 }
 
-// Closing the server ends everything that hangs, and is nobody's cancellation.
+// Closing the server ends hanging answers, and does not count as a cancellation.
 func TestCloseEndsWhatHangs(t *testing.T) {
 	up := New(Options{}).Start(t)
 	var wg sync.WaitGroup
@@ -134,7 +134,7 @@ func TestCloseEndsWhatHangs(t *testing.T) {
 		if rec.Finished.IsZero() {
 			t.Errorf("%s is not finished", rec.Step)
 		}
-		if rec.Cancelled && rec.Step != "endless-headers" { // its client gives up by itself
+		if rec.Cancelled && rec.Step != "endless-headers" { // its client gives up on its own
 			t.Errorf("%s counts as cancelled", rec.Step)
 		}
 	}
@@ -187,8 +187,7 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-// Without a real connection, as in a recorder, a reset is broken off all the
-// same.
+// A reset aborts the answer even without a real connection, as in a recorder.
 func TestNoConnectionToTake(t *testing.T) {
 	defer func() {
 		if got := recover(); got != http.ErrAbortHandler {
@@ -208,8 +207,8 @@ func (bareWriter) Header() http.Header         { return http.Header{} }
 func (bareWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (bareWriter) WriteHeader(int)             {}
 
-// Answers that are longer than their Content-Length: whoever reads on from the
-// connection gets what nobody asked for.
+// Answers longer than their Content-Length: a client that reads on gets unrequested
+// bytes.
 func TestLooseLengths(t *testing.T) {
 	up := start(t)
 	for _, extra := range []string{"", `"stream":true,`} {
@@ -237,8 +236,8 @@ func TestLooseLengths(t *testing.T) {
 	}
 }
 
-// A compressed answer is the same one, over TLS too, and a name can be given by
-// what the request says.
+// A compressed answer has the same content, also over TLS, and Rename can depend on
+// the request's body.
 func TestGzipOverTLS(t *testing.T) {
 	secure := httptest.NewTLSServer(nil)
 	defer secure.Close()
@@ -257,7 +256,7 @@ func TestGzipOverTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer sk-x")
-		res, err := secure.Client().Do(req) // asks for gzip, and undoes it
+		res, err := secure.Client().Do(req) // sends Accept-Encoding: gzip, and decompresses
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,7 @@ import (
 //go:embed doc.go
 var manual string
 
-// Language explains the scripts, for programs that show it to people. It is the
-// documentation of this package from there on.
+// Language returns the documentation of scripts from doc.go, for help texts.
 func Language() string {
 	_, text, _ := strings.Cut(manual, "// # Scripts\n//\n")
 	text, _, _ = strings.Cut(text, "package ")

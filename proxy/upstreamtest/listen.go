@@ -50,14 +50,14 @@ func (s *Server) Listen(addr string) (*Running, error) {
 	}
 	go func() {
 		defer close(r.served)
-		_ = r.http.Serve(l) // always an error: http.ErrServerClosed, or Close came first
+		_ = r.http.Serve(l) // it always returns an error, after Close
 	}()
 	return r, nil
 }
 
-// FreeAddr returns an address of the loopback on which nobody listened a moment ago, for
-// a program that is told where to listen. Ports stay below the range that the kernel hands
-// out, so that no outgoing connection takes one meanwhile.
+// FreeAddr returns a free loopback address for a program that needs one to listen on.
+// The port is below the ephemeral range, so that no outgoing connection takes it
+// meanwhile.
 func FreeAddr() (string, error) {
 	for range 200 {
 		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(10000+rand.IntN(22000)))
@@ -98,8 +98,8 @@ func (r *Running) URL() string {
 // Addr returns host and port.
 func (r *Running) Addr() string { return r.listener.Addr().String() }
 
-// Close stops listening, breaks every connection and returns when no handler
-// runs any more. It may be called again.
+// Close stops listening, breaks every connection and returns when all handlers
+// have returned. It may be called again.
 func (r *Running) Close() {
 	r.mu.Lock()
 	r.closed = true

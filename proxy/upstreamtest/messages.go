@@ -8,13 +8,13 @@ import (
 )
 
 var messagesFormat = format{
-	stream: (*exchange).streamMessage, whole: (*exchange).wholeMessage, fail: failMessage,
-	failed:  func(x *exchange) []byte { return x.messageError().appendTo(nil, x.q.n) },
-	event:   "content_block_delta",
-	opening: `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`,
+	stream: (*exchange).streamMessage, whole: (*exchange).wholeMessage, errorEvent: appendMessageError,
+	errorBody: func(x *exchange) []byte { return x.messageError().appendTo(nil, x.q.n) },
+	textEvent: "content_block_delta",
+	textStart: `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`,
 }
 
-// routeMessages finds what answers an endpoint below /v1/messages.
+// routeMessages is route for /v1/messages and below.
 func routeMessages(r *http.Request, rest string, q *request) (plain func() []byte, bad *apiError) {
 	switch {
 	case r.Method != http.MethodPost:
@@ -22,16 +22,16 @@ func routeMessages(r *http.Request, rest string, q *request) (plain func() []byt
 	case rest == "/count_tokens":
 		return func() []byte { return []byte(`{"input_tokens":` + strconv.Itoa(q.promptTokens()) + `}`) }, nil
 	}
-	return nil, messagesRefused(q.body)
+	return nil, refuseMessages(q.body)
 }
 
-// messageBlock is a block of a message.
+// messageBlock is a content block of a message.
 type messageBlock struct {
-	begin  string   // content_block, as it begins
-	delta  string   // what stands before a piece of it
+	begin  string   // content_block in content_block_start
+	delta  string   // a delta up to its piece
 	pieces []string // escaped
-	last   string   // a delta behind the pieces, "" for none
-	whole  string   // as it ended
+	last   string   // a delta after the pieces, or ""
+	whole  string   // the complete block
 	pace   time.Duration
 	stamps bool
 }
@@ -69,12 +69,12 @@ func (x *exchange) messageHead() string {
 	return `{"id":"msg_mock_` + strconv.FormatInt(x.q.n, 10) + `","type":"message","role":"assistant","model":` + string(appendString(nil, x.q.name)) + `,"content":[`
 }
 
-// messageUsage returns usage with all of its input.
+// messageUsage returns a usage object.
 func (x *exchange) messageUsage(output int) string {
 	return `{"input_tokens":` + strconv.Itoa(x.q.promptTokens()) + `,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":` + strconv.Itoa(output) + `}`
 }
 
-// stopReason is a finish reason in the words of this format.
+// stopReason returns the stop reason for a finish reason.
 func stopReason(finish string) string {
 	switch finish {
 	case "stop":
@@ -100,7 +100,7 @@ func (b *reply) event(typ, rest string, pause time.Duration) *event {
 	return &b.events[len(b.events)-1]
 }
 
-// streamMessage puts the events of a streamed message together.
+// streamMessage builds the events of a streamed message.
 func (x *exchange) streamMessage(b *reply, c *content) {
 	st := x.st
 	b.crlf = st.crlf
@@ -115,7 +115,7 @@ func (x *exchange) streamMessage(b *reply, c *content) {
 		at := `,"index":` + strconv.Itoa(i)
 		b.event("content_block_start", at+`,"content_block":`+k.begin, 0)
 		for n, p := range k.pieces {
-			b.mark(len(b.events))
+			b.markContent(len(b.events))
 			pause := k.pace
 			if n == 0 && len(c.reasoning) == 0 && c.tool == "" {
 				pause = 0
@@ -147,7 +147,7 @@ func (x *exchange) streamMessage(b *reply, c *content) {
 	}
 }
 
-// wholeMessage puts a message that is not streamed together.
+// wholeMessage builds a message that is not streamed.
 func (x *exchange) wholeMessage(b *reply, c *content) {
 	b.put(x.messageHead())
 	for i, k := range x.blocks(c) {
@@ -164,20 +164,20 @@ func (x *exchange) wholeMessage(b *reply, c *content) {
 	b.put(`],"stop_reason":`, reason, `,"stop_sequence":null,"usage":`, x.messageUsage(total), `}`)
 }
 
-// messageError is the error inside a 200.
+// messageError returns the error inside a 200.
 func (x *exchange) messageError() *apiError {
 	e := &apiError{message: "Overloaded", typ: "overloaded_error", anthropic: true}
 	return e.overridden(x.st)
 }
 
-// failMessage adds an error event.
-func failMessage(x *exchange, b *reply) {
+// appendMessageError adds an error event.
+func appendMessageError(x *exchange, b *reply) {
 	e := x.messageError()
 	b.event("error", `,"error":{"type":`+string(appendString(nil, e.typ))+`,"message":`+string(appendString(nil, e.message))+`}`, 0)
 }
 
-// ofMessages returns an error in Anthropic's envelope and words.
-func (e *apiError) ofMessages(st *step) *apiError {
+// asAnthropic returns the error with Anthropic's envelope and error type.
+func (e *apiError) asAnthropic(st *step) *apiError {
 	out := *e
 	if out.anthropic = true; e.anthropic || st.typ != nil {
 		return &out

@@ -9,12 +9,12 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxMarks is how many cache marks a request may have.
-const maxMarks = 4
+// maxCacheControls is how many blocks of a request may have cache_control.
+const maxCacheControls = 4
 
-// MessagesProblem returns what Anthropic's servers refuse a request for, in their words, or "".
+// MessagesProblem returns the message with which Anthropic's servers refuse a request, or "".
 func MessagesProblem(body string) string {
-	if n := strings.Count(body, `"cache_control"`); n > maxMarks {
+	if n := strings.Count(body, `"cache_control"`); n > maxCacheControls {
 		return fmt.Sprintf("A maximum of 4 blocks with cache_control may be provided. Found %d.", n)
 	}
 	if gjson.Get(body, "max_tokens").Int() < 1 {
@@ -28,7 +28,7 @@ func MessagesProblem(body string) string {
 		if problem := m.problem(i); problem != "" {
 			return problem
 		}
-		if problem := m.answers(i, list); problem != "" {
+		if problem := m.resultsProblem(i, list); problem != "" {
 			return problem
 		}
 	}
@@ -43,17 +43,17 @@ func MessagesProblem(body string) string {
 	return ""
 }
 
-// joinedMessage is what messages of one role in a row come to.
+// joinedMessage is a run of messages of one role.
 type joinedMessage struct {
 	role   string
 	blocks []gjson.Result
 }
 
-// joined puts neighbours of one role together, as the server does.
+// joined merges consecutive messages of one role, as the server does.
 func joined(messages []gjson.Result) (list []joinedMessage) {
 	for _, m := range messages {
 		role, content := m.Get("role").Str, m.Get("content")
-		if role == "system" { // in the middle it is no turn
+		if role == "system" { // it does not separate turns
 			continue
 		}
 		if len(list) == 0 || list[len(list)-1].role != role {
@@ -78,7 +78,7 @@ func (m joinedMessage) has(kind string) bool {
 	return false
 }
 
-// problem is what is wrong with a message by itself.
+// problem returns the message that refuses m by itself, or "".
 func (m joinedMessage) problem(i int) string {
 	if m.role != "user" && m.role != "assistant" {
 		return fmt.Sprintf("messages.%d.role: Input should be 'user' or 'assistant'", i)
@@ -111,8 +111,9 @@ func (m joinedMessage) problem(i int) string {
 	return ""
 }
 
-// answers says whether results stand right behind their calls, before anything else.
-func (m joinedMessage) answers(i int, list []joinedMessage) string {
+// resultsProblem returns the message that refuses m because tool results do not
+// come first after their calls, or "".
+func (m joinedMessage) resultsProblem(i int, list []joinedMessage) string {
 	var calls []string
 	if i > 0 {
 		for _, b := range list[i-1].blocks {
@@ -153,8 +154,8 @@ func (m joinedMessage) answers(i int, list []joinedMessage) string {
 	return ""
 }
 
-// messagesRefused refuses what Anthropic's servers refuse.
-func messagesRefused(body string) *apiError {
+// refuseMessages returns the error for a request that Anthropic's servers refuse, or nil.
+func refuseMessages(body string) *apiError {
 	if problem := MessagesProblem(body); problem != "" {
 		return &apiError{status: http.StatusBadRequest, message: problem, typ: "invalid_request_error", anthropic: true}
 	}

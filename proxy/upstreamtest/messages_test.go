@@ -11,8 +11,8 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// said sends a request for a message and returns its status, its body and the types of its events.
-func said(t *testing.T, url, model, rest string) (status int, body, kinds string) {
+// sendMessage posts a request to /v1/messages and returns the status, the body and the types of its events.
+func sendMessage(t *testing.T, url, model, rest string) (status int, body, kinds string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/messages?beta=true",
 		strings.NewReader(`{"model":"`+model+`","max_tokens":100,`+rest+`"messages":[{"role":"user","content":"Hi"}]}`))
@@ -59,18 +59,18 @@ func TestMessages(t *testing.T) {
 		"tool,args={},ok": "message_start ping " + block + "input_json_delta content_block_stop message_delta message_stop",
 		"finish=length":   "message_start ping " + block + "text_delta content_block_stop message_delta message_stop",
 	} {
-		if status, body, kinds := said(t, up.URL(), "m@"+script, `"stream":true,`); status != 200 || kinds != want {
+		if status, body, kinds := sendMessage(t, up.URL(), "m@"+script, `"stream":true,`); status != 200 || kinds != want {
 			t.Errorf("%s: %d %s\n%s", script, status, kinds, body)
 		}
 	}
 	tools := `"tools":[{"name":"ls","input_schema":{"type":"object"}}],`
-	if _, body, _ := said(t, up.URL(), "m@text-tool", tools); gjson.Get(body, "content.#").Int() != 2 || gjson.Get(body, "content.0.text").Str != upstreamtest.TextFor("m") ||
+	if _, body, _ := sendMessage(t, up.URL(), "m@text-tool", tools); gjson.Get(body, "content.#").Int() != 2 || gjson.Get(body, "content.0.text").Str != upstreamtest.TextFor("m") ||
 		gjson.Get(body, "content.1.name").Str != "ls" || gjson.Get(body, "stop_reason").Str != "tool_use" || gjson.Get(body, "usage.input_tokens").Int() == 0 {
 		t.Error(body)
 	}
 	for script, want := range map[string]string{"429": "rate_limit_error", "529": "overloaded_error", "500": "api_error", "401": "authentication_error",
 		"ctx": "invalid_request_error", "413": "request_too_large"} {
-		_, body, _ := said(t, up.URL(), "m@"+script, "")
+		_, body, _ := sendMessage(t, up.URL(), "m@"+script, "")
 		if gjson.Get(body, "type").Str != "error" || gjson.Get(body, "error.type").Str != want || script == "ctx" && !strings.Contains(body, "prompt is too long: ") {
 			t.Errorf("%s: %s", script, body)
 		}

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Limits of what a script may ask for, so that a typing error in a test cannot
-// take the machine with it.
+// Limits of script values, so that a typo in a test cannot exhaust the machine.
 const (
 	maxRepeat  = 1_000_000
 	maxContent = 256 << 20
@@ -20,7 +19,7 @@ const (
 	maxChoices = 16
 )
 
-// fault is how the transport misbehaves; a step has at most one.
+// fault is a transport fault; a step has at most one.
 type fault int
 
 const (
@@ -40,8 +39,8 @@ const (
 	faultStatusJunk
 )
 
-// prefillMode is what the model does with a conversation that ends in an
-// assistant message.
+// prefillMode is how the model continues a conversation that ends with an assistant
+// message.
 type prefillMode int
 
 const (
@@ -51,22 +50,21 @@ const (
 	prefillIgnore
 )
 
-// share is a place in an answer, as a part of its chunks.
+// share is a place in an answer, as a share of its length.
 type share struct {
 	set bool
 	at  float64
 }
 
-// of returns the place in an answer of n chunks: how many come before it.
+// of returns how many of n chunks or bytes come before the place.
 func (s share) of(n int) int { return int(math.Round(s.at * float64(n))) }
 
-// step is one parsed step of a script: what is done with one request, or with
-// several if it repeats. It is never changed after parsing.
+// step is one parsed step of a script. It is immutable after parsing.
 type step struct {
 	src    string
 	repeat int
-	// window is how long the step lasts (for=); until is its end, counted from
-	// the first request of the model. Zero: the step is bounded by repeat.
+	// window is how long the step lasts (for=), and until is its end after the model's
+	// first request. If they are zero, repeat limits the step.
 	window, until time.Duration
 	onlyKey       string
 
@@ -79,15 +77,15 @@ type step struct {
 	refusals []refusal
 	header   [][2]string
 
-	fault  fault
-	delay  time.Duration
-	first  time.Duration
-	pings  time.Duration
-	gap    time.Duration
-	hasGap bool
-	chunks int
-	bytes  int
-	hasLen bool
+	fault    fault
+	delay    time.Duration
+	first    time.Duration
+	pings    time.Duration
+	gap      time.Duration
+	hasGap   bool
+	chunks   int
+	bytes    int
+	hasBytes bool
 
 	cut, fin, stall, errorEvent, malformed, noise, cached share
 	stallFor                                              time.Duration
@@ -103,7 +101,7 @@ type step struct {
 	args           *string
 	form           callForm
 	leak           bool
-	leaked         string // the text of the leak, "" for LeakedCall
+	leaked         string // the leaked text, "" for LeakedCall
 	reason         bool
 	reasonFor      time.Duration
 	logprobs       bool
@@ -112,10 +110,10 @@ type step struct {
 	prefill        prefillMode
 }
 
-// okStep is what an unscripted model does.
+// okStep is the step of a model without a script.
 var okStep = &step{src: "ok", repeat: 1}
 
-// noStep is for requests that are refused before any script is asked.
+// noStep is the step of requests that are refused before their script is read.
 var noStep = &step{}
 
 // parseSteps parses a script. Its errors name the step and the directive.
@@ -158,7 +156,7 @@ func parseStep(src string) (step, error) {
 	return st, nil
 }
 
-// cutRepeat takes the suffix xN from a step.
+// cutRepeat splits the suffix xN off a step.
 func cutRepeat(s string) (string, int, error) {
 	i := strings.LastIndexByte(s, 'x')
 	if i <= 0 || i+1 == len(s) || strings.Trim(s[i+1:], "0123456789") != "" {
@@ -199,7 +197,7 @@ func (st *step) apply(d string) error {
 	return nil
 }
 
-// valueKind says whether a directive has a value.
+// valueKind says whether a directive takes a value.
 type valueKind int
 
 const (
@@ -208,14 +206,14 @@ const (
 	valueOptional
 )
 
-// directive is one word of the fault language. An absent optional value
-// reaches set as the empty string.
+// directive is one directive of the script language. Without its optional value set
+// gets "".
 type directive struct {
 	value valueKind
 	set   func(st *step, value string) error
 }
 
-// directives is the fault language; doc.go is its reference. Never changed.
+// directives is the script language, documented in doc.go. It is never modified.
 var directives = map[string]directive{
 	"ok":       flag(func(*step) {}),
 	"for":      {valueNeeded, setWindow},
@@ -227,38 +225,38 @@ var directives = map[string]directive{
 	"type":           escaped(func(st *step, v string) { st.typ = &v }),
 	"msg":            form(func(st *step, v string) { st.msg = &v }),
 	"ctx":            {valueOptional, setContext},
-	"quota":          refuses(quotaExhausted),
-	"unauthorized":   refuses(unauthorized),
-	"gone":           refuses(modelNotFound),
-	"overloaded":     refuses(overloaded),
-	"content-filter": refuses(contentFiltered),
+	"quota":          refusalFlag(quotaExhausted),
+	"unauthorized":   refusalFlag(unauthorized),
+	"gone":           refusalFlag(modelNotFound),
+	"overloaded":     refusalFlag(overloaded),
+	"content-filter": refusalFlag(contentFiltered),
 	"no-param":       escaped(func(st *step, v string) { st.refuse(unsupported(v)) }),
 	"max-out":        number(1, maxContent, func(st *step, n int) { st.refuse(outputTooLarge(n)) }),
 	"retry-after":    escaped(func(st *step, v string) { st.addHeader("Retry-After", v) }),
 	"retry-after-ms": escaped(func(st *step, v string) { st.addHeader("Retry-After-Ms", v) }),
 	"header":         {valueNeeded, setHeader},
 
-	"reset":           faulty(faultReset),
-	"close":           faulty(faultClose),
-	"hang":            faulty(faultHang),
-	"headers-hang":    faulty(faultHeadersHang),
-	"half-json":       faulty(faultHalfJSON),
-	"short":           faulty(faultShort),
-	"over":            faulty(faultOver),
-	"twice":           faulty(faultTwice),
-	"endless-headers": faulty(faultEndlessHeaders),
-	"endless-line":    faulty(faultEndlessLine),
-	"bomb":            faulty(faultBomb),
-	"bad-chunk":       faulty(faultBadChunk),
-	"status-junk":     faulty(faultStatusJunk),
+	"reset":           transportFault(faultReset),
+	"close":           transportFault(faultClose),
+	"hang":            transportFault(faultHang),
+	"headers-hang":    transportFault(faultHeadersHang),
+	"half-json":       transportFault(faultHalfJSON),
+	"short":           transportFault(faultShort),
+	"over":            transportFault(faultOver),
+	"twice":           transportFault(faultTwice),
+	"endless-headers": transportFault(faultEndlessHeaders),
+	"endless-line":    transportFault(faultEndlessLine),
+	"bomb":            transportFault(faultBomb),
+	"bad-chunk":       transportFault(faultBadChunk),
+	"status-junk":     transportFault(faultStatusJunk),
 
 	"delay":  duration(func(st *step, d time.Duration) { st.delay = d }),
 	"first":  duration(func(st *step, d time.Duration) { st.first = d }),
 	"pings":  duration(func(st *step, d time.Duration) { st.pings = d }),
 	"gap":    duration(func(st *step, d time.Duration) { st.gap, st.hasGap = d, true }),
 	"chunks": number(1, maxChunks, func(st *step, n int) { st.chunks = n }),
-	"bytes":  number(0, maxContent, func(st *step, n int) { st.bytes, st.hasLen = n, true }),
-	"big":    number(0, maxContent, func(st *step, n int) { st.bytes, st.hasLen = n, true }),
+	"bytes":  number(0, maxContent, func(st *step, n int) { st.bytes, st.hasBytes = n, true }),
+	"big":    number(0, maxContent, func(st *step, n int) { st.bytes, st.hasBytes = n, true }),
 
 	"cut":          place(valueNeeded, func(st *step) *share { return &st.cut }),
 	"fin":          place(valueNeeded, func(st *step) *share { return &st.fin }),
@@ -287,7 +285,7 @@ var directives = map[string]directive{
 	"args":      form(func(st *step, v string) { st.args = &v }),
 	"call":      {valueNeeded, setCallForm},
 	"leak":      {valueOptional, setLeak},
-	"rejected":  refuses(callRejected),
+	"rejected":  refusalFlag(callRejected),
 	"text-tool": flag(func(st *step) { st.tool, st.textTool = true, true }),
 	"reason":    {valueOptional, setReason},
 	"logprobs":  flag(func(st *step) { st.logprobs = true }),
@@ -300,7 +298,7 @@ func flag(set func(*step)) directive {
 	return directive{valueNone, func(st *step, _ string) error { set(st); return nil }}
 }
 
-func faulty(f fault) directive {
+func transportFault(f fault) directive {
 	return directive{valueNone, func(st *step, _ string) error {
 		if st.fault != faultNone {
 			return errors.New("a step has one transport fault at most")
@@ -310,11 +308,11 @@ func faulty(f fault) directive {
 	}}
 }
 
-func refuses(r refusal) directive {
+func refusalFlag(r refusal) directive {
 	return flag(func(st *step) { st.refuse(r) })
 }
 
-// escaped reads a percent-escaped value; a plus sign stays one.
+// escaped takes a percent-escaped value, in which a plus sign is literal.
 func escaped(set func(*step, string)) directive {
 	return directive{valueNeeded, func(st *step, v string) error {
 		s, err := url.PathUnescape(v)
@@ -326,8 +324,7 @@ func escaped(set func(*step, string)) directive {
 	}}
 }
 
-// form reads a value that was escaped like a query parameter; a plus sign is a
-// space.
+// form takes a value escaped like a query parameter, in which a plus sign is a space.
 func form(set func(*step, string)) directive {
 	return directive{valueNeeded, func(st *step, v string) error {
 		s, err := url.QueryUnescape(v)
@@ -369,7 +366,7 @@ func place(value valueKind, field func(*step) *share) directive {
 	}}
 }
 
-// parseDuration reads a Go duration, or a bare number of seconds.
+// parseDuration parses a Go duration, or a number of seconds.
 func parseDuration(v string) (time.Duration, error) {
 	if f, err := strconv.ParseFloat(v, 64); err == nil && f >= 0 && f < 1e6 {
 		return time.Duration(f * float64(time.Second)), nil

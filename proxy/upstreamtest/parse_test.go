@@ -90,7 +90,7 @@ func TestParseStepsRefuses(t *testing.T) {
 	}
 }
 
-// Whatever a client names its model, the parser answers.
+// The parser handles any model name.
 func FuzzParseSteps(f *testing.F) {
 	f.Add("429,retry-after=2x3/ok")
 	f.Add("cut=0.5,text=A/stall=0.1:2s")
@@ -122,7 +122,7 @@ func TestScriptRuns(t *testing.T) {
 	for _, want := range []string{"429x2", "429x2", "503", "ok", "ok"} {
 		expect(next(m, "", "", 0), want)
 	}
-	expect(next(m, "k", "", 0), "429x2") // a position of its own
+	expect(next(m, "k", "", 0), "429x2") // another X-Mock-Key has its own position
 	expect(next("b@429x2/503/ok", "", "", 0), "429x2")
 	expect(next("a", "", "", 0), "ok")
 	s.restart()
@@ -150,7 +150,7 @@ func TestScriptRuns(t *testing.T) {
 	if err := s.assign("plain", "500/502"); err != nil {
 		t.Fatal(err)
 	}
-	expect(next("plain", "", "", 0), "500") // a new script starts anew
+	expect(next("plain", "", "", 0), "500") // a new script starts at its first step
 	if err := s.assign("plain", ""); err != nil {
 		t.Fatal(err)
 	}

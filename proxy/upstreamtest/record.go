@@ -10,42 +10,42 @@ import (
 	"time"
 )
 
-// maxLiteralKey is the length up to which a credential is recorded as it is:
-// what tests invent is shorter, what providers issue is longer.
+// maxLiteralKey is the length up to which a credential is recorded literally: those in
+// tests are shorter, real ones are longer.
 const maxLiteralKey = 24
 
-// Record is what the mock remembers of one request.
+// Record describes one request and its answer.
 type Record struct {
-	// N counts the requests since the start or the last reset, from 1. The answer
-	// carries it in its id, chatcmpl-mock-N, and in X-Request-Id, req_mock_N.
+	// N counts the requests since the start or the last reset, from 1. It is part of
+	// the answer's id, chatcmpl-mock-N, and of its X-Request-Id, req_mock_N.
 	N      int64     `json:"n"`
 	Time   time.Time `json:"time"`
 	Method string    `json:"method"`
 	Path   string    `json:"path"`
 	// Model is the requested model with its script.
 	Model string `json:"model"`
-	// Key is the bearer token or api-key: literal up to 24 bytes, else a short
-	// hash of it. See KeyLabel.
+	// Key is the credential as KeyLabel returns it: up to 24 bytes literally, else a
+	// short hash.
 	Key string `json:"key"`
-	// Header has the request's headers without those that carry credentials.
+	// Header has the request's headers except those with credentials.
 	Header http.Header `json:"header"`
 	Body   string      `json:"body"`
 	Stream bool        `json:"stream"`
-	// Step is the step that was served, as the script spells it.
+	// Step is the step of the script that the answer followed, as written.
 	Step string `json:"step"`
 	// Status is the status that was sent; 0 if none was.
 	Status int `json:"status"`
 	// Chunks is how many events of a stream were sent.
 	Chunks int `json:"chunks"`
-	// Cancelled says that the client left before its answer was complete, and
-	// CancelledAt when the mock noticed.
+	// Cancelled means that the client left before its answer was complete;
+	// CancelledAt is when the mock noticed.
 	Cancelled   bool      `json:"cancelled"`
 	CancelledAt time.Time `json:"cancelled_at,omitzero"`
-	// Finished is when the mock was done; zero while it is at it.
+	// Finished is when the answer ended; zero before.
 	Finished time.Time `json:"finished,omitzero"`
 }
 
-// MarshalJSON writes a JSON body as JSON, any other as a string.
+// MarshalJSON encodes a JSON body as JSON and any other as a string.
 func (r Record) MarshalJSON() ([]byte, error) {
 	type plain Record
 	body := json.RawMessage(r.Body)
@@ -61,7 +61,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	}{plain(r), body})
 }
 
-// KeyLabel returns a credential as records show it.
+// KeyLabel returns a credential as records show it: literal or hashed.
 func KeyLabel(credential string) string {
 	if len(credential) <= maxLiteralKey {
 		return credential
@@ -79,7 +79,7 @@ type Stats struct {
 	Cancelled int64 `json:"cancelled"`
 	// Connections counts the connections that were accepted by Listen and Start.
 	Connections int64 `json:"connections"`
-	// ByStatus counts by the status that was sent; 0 is none.
+	// ByStatus counts finished requests by sent status; 0 is none.
 	ByStatus map[int]int64 `json:"by_status"`
 	// ByModel counts by requested model, for the first 1,000 of them.
 	ByModel map[string]int64 `json:"by_model"`
@@ -98,17 +98,17 @@ type recorder struct {
 	recs    []*Record
 	bytes   int64
 	stats   Stats
-	epoch   int64         // counts resets: requests from before do not count after
+	epoch   int64         // counts resets; the end of a request from before a reset does not count
 	changed chan struct{} // closed at the next begin or end; nil while nobody waits
 }
 
-// entry is a record on its way; end needs to know when it began.
+// entry is the record of an active request, with the epoch in which it began.
 type entry struct {
 	rec   *Record
 	epoch int64
 }
 
-// begin numbers a request and remembers it.
+// begin numbers a request and records it.
 func (rc *recorder) begin(rec *Record) entry {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
@@ -136,11 +136,11 @@ func (rc *recorder) begin(rec *Record) entry {
 			rc.recs = rc.recs[1:]
 		}
 	}
-	rc.wakeLocked()
+	rc.notifyLocked()
 	return entry{rec, rc.epoch}
 }
 
-// end notes how a request went.
+// end records the outcome of a request.
 func (rc *recorder) end(e entry, status, chunks int, cancelled bool) {
 	now := time.Now()
 	rc.mu.Lock()
@@ -157,7 +157,7 @@ func (rc *recorder) end(e entry, status, chunks int, cancelled bool) {
 			s.Cancelled++
 		}
 	}
-	rc.wakeLocked()
+	rc.notifyLocked()
 }
 
 // list copies the records of a model, or all for the empty name.
@@ -172,14 +172,14 @@ func (rc *recorder) listLocked(model string) []Record {
 	for _, r := range rc.recs {
 		if model == "" || r.Model == model || nameOf(r.Model) == model {
 			c := *r
-			c.Header = public(r.Header)
+			c.Header = withoutCredentials(r.Header)
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// await returns the records of a model once they are enough.
+// await returns the records of a model once enough reports true for them.
 func (rc *recorder) await(ctx context.Context, model string, enough func([]Record) bool) ([]Record, error) {
 	for {
 		rc.mu.Lock()
@@ -200,8 +200,8 @@ func (rc *recorder) await(ctx context.Context, model string, enough func([]Recor
 	}
 }
 
-// wakeLocked tells who waits that a request came or went.
-func (rc *recorder) wakeLocked() {
+// notifyLocked wakes the waiting await calls.
+func (rc *recorder) notifyLocked() {
 	if rc.changed != nil {
 		close(rc.changed)
 		rc.changed = nil
@@ -223,7 +223,7 @@ func (rc *recorder) snapshot() Stats {
 	return s
 }
 
-// reset forgets everything but the requests that are being served.
+// reset drops everything except the count of active requests.
 func (rc *recorder) reset() {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
@@ -233,8 +233,8 @@ func (rc *recorder) reset() {
 	rc.stats = Stats{Active: active, MaxActive: active, ByModel: make(map[string]int64), ByStatus: make(map[int]int64)}
 }
 
-// public returns the headers without those that carry credentials.
-func public(h http.Header) http.Header {
+// withoutCredentials returns a copy of the headers without those with credentials.
+func withoutCredentials(h http.Header) http.Header {
 	out := h.Clone()
 	for _, name := range [...]string{"Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key", "Proxy-Authorization", "Cookie"} {
 		out.Del(name)

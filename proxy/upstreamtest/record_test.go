@@ -75,7 +75,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// A request from before a reset must not count after it.
+// A request that began before a reset does not count after it.
 func TestResetDuringRequests(t *testing.T) {
 	rc := recorder{keep: 3, keepBytes: 100}
 	e := rc.begin(&Record{Model: "m"})
@@ -94,7 +94,7 @@ func TestAwaitGivesUp(t *testing.T) {
 	}
 }
 
-// Requests, records, scripts and resets at the same time; for the race detector.
+// Requests, records, scripts and resets run concurrently, for the race detector.
 func TestConcurrentUse(t *testing.T) {
 	up := start(t)
 	var wg sync.WaitGroup

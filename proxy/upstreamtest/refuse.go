@@ -8,18 +8,15 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// alwaysLimit is the window that a context error states when the script names
-// none.
+// alwaysLimit is the window in a context error if the script gives none.
 const alwaysLimit = 8192
 
 // apiError is an error answer. Empty type, param and code are sent as null.
 type apiError struct {
 	status                    int
 	message, typ, param, code string
-	// flavour is the envelope: OpenAI's unless anthropic is set.
-	anthropic bool
-	// rejected is what the model wrote, where that is the reason.
-	rejected string
+	anthropic                 bool   // Anthropic's envelope instead of OpenAI's
+	rejected                  string // failed_generation: the model's output that was rejected
 }
 
 // refusal decides whether a request is refused; nil lets it pass.
@@ -38,13 +35,13 @@ func contextLimit(limit int) refusal {
 	}
 }
 
-// contextError is in the words of OpenAI, which name no number for /v1/responses, or of Anthropic.
+// contextError has the wording of OpenAI, without numbers for /v1/responses, or of Anthropic.
 func contextError(q *request, limit, tokens int) *apiError {
 	if q.anthropic {
 		return &apiError{status: http.StatusBadRequest, message: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, limit), typ: "invalid_request_error"}
 	}
 	if q.responses {
-		return wrong("context_length_exceeded", "input", "Your input exceeds the context window of this model. Please adjust your input and try again.")
+		return badRequest("context_length_exceeded", "input", "Your input exceeds the context window of this model. Please adjust your input and try again.")
 	}
 	return &apiError{
 		status: http.StatusBadRequest,
@@ -103,8 +100,8 @@ func prefillRefused(q *request) *apiError {
 	}
 }
 
-// unsupported refuses a top-level request field in OpenAI's words. The default
-// temperature is accepted, as OpenAI does.
+// unsupported refuses a top-level request field with OpenAI's message. Like OpenAI it
+// accepts temperature and top_p of 1.
 func unsupported(param string) refusal {
 	return func(q *request) *apiError {
 		v := q.field(param)
@@ -145,7 +142,7 @@ func outputTooLarge(limit int) refusal {
 	}
 }
 
-// plainError is the body of a bare status.
+// plainError returns the error for a step that gives only a status.
 func plainError(status int, q *request) *apiError {
 	e := &apiError{status: status, message: http.StatusText(status), typ: "server_error"}
 	switch {
@@ -175,7 +172,7 @@ func plainError(status int, q *request) *apiError {
 	return e
 }
 
-// overridden applies the code, type and msg that the script names.
+// overridden applies the script's code, type and msg.
 func (e *apiError) overridden(st *step) *apiError {
 	if st.code != nil {
 		e.code = *st.code

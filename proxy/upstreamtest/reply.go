@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// action is what happens at an event besides sending its bytes.
+// action is what happens at an event.
 type action int
 
 const (
-	actSend  action = iota
-	actStall        // wait for the event's pause
-	actBreak        // break the connection
+	actSend  action = iota // send the event's bytes
+	actStall               // wait for the event's pause
+	actBreak               // break the connection
 )
 
 // event is one piece of a stream: the bytes buf[from:to] after a pause.
@@ -24,7 +24,7 @@ type event struct {
 	act      action
 }
 
-// reply is an answer being put together. Replies are pooled.
+// reply builds an answer. Replies are pooled.
 type reply struct {
 	buf    []byte
 	events []event
@@ -32,25 +32,25 @@ type reply struct {
 	usage  bool // the stream carries usage
 	crlf   bool
 
-	// marks are the events that carry the answer, which the places of faults refer
-	// to; end is the one after the last of them, first where the answer begins.
-	marks      []int
-	first, end int
-	obfuscate  bool
+	// contentEvents are the indexes of the content events, which the places of faults count;
+	// first is the first content event, end the one after the last.
+	contentEvents []int
+	first, end    int
+	obfuscate     bool
 }
 
-// reset makes a used reply an empty one.
+// reset empties a used reply.
 func (b *reply) reset() {
-	b.buf, b.events, b.marks, b.obfuscate = b.buf[:0], b.events[:0], b.marks[:0], false
+	b.buf, b.events, b.contentEvents, b.obfuscate = b.buf[:0], b.events[:0], b.contentEvents[:0], false
 }
 
-// mark says that an event carries a part of the answer.
-func (b *reply) mark(event int) { b.marks = append(b.marks, event) }
+// markContent records that an event has a part of the answer.
+func (b *reply) markContent(event int) { b.contentEvents = append(b.contentEvents, event) }
 
-// place is the event before which a fault at this share of the answer stands.
-func (b *reply) place(s share) int {
-	if i := s.of(len(b.marks)); i < len(b.marks) {
-		return b.marks[i]
+// eventAt returns the event before which a fault at this share of the answer goes.
+func (b *reply) eventAt(s share) int {
+	if i := s.of(len(b.contentEvents)); i < len(b.contentEvents) {
+		return b.contentEvents[i]
 	}
 	return b.end
 }
@@ -59,7 +59,7 @@ var replies = sync.Pool{New: func() any { return new(reply) }}
 
 const stampDigits = 19
 
-// content is what an answer says, apart from how it is sent.
+// content is the content of an answer, independent of its format.
 type content struct {
 	pieces    []string // text, escaped
 	text      int      // its size before escaping
@@ -72,7 +72,7 @@ type content struct {
 	choices   int
 }
 
-// completionTokens estimates the size of the answer as the prompt's is.
+// completionTokens estimates the answer's size at four bytes per token.
 func (c *content) completionTokens() (total, reasoning int) {
 	if len(c.reasoning) > 0 {
 		reasoning = len(ReasoningText)/4 + 1
@@ -94,7 +94,7 @@ func (x *exchange) content() content {
 	if (!st.tool || st.textTool) && !st.emptyAnswer {
 		ans := x.s.answers.get(answerKey{q.name, st.text, x.t.bytes, x.t.chunks})
 		c.pieces, c.text = ans.pieces, len(ans.text)
-		if rest := continued(ans.text, q.prefix, st.prefill); len(rest) != len(ans.text) || q.prefix != "" {
+		if rest := continuation(ans.text, q.prefix, st.prefill); len(rest) != len(ans.text) || q.prefix != "" {
 			n := max(1, min(x.t.chunks, len(rest)*x.t.chunks/max(1, len(ans.text))))
 			c.pieces, c.text = pieces(rest, n), len(rest)
 		}
@@ -120,7 +120,7 @@ func (x *exchange) content() content {
 	return c
 }
 
-// stream puts the events of a streamed answer together.
+// stream builds the events of a streamed chat completion.
 func (x *exchange) stream(b *reply, c *content) {
 	st, q := x.st, x.q
 	b.usage, b.crlf = q.usage || st.usageAlways, st.crlf
@@ -153,7 +153,7 @@ func (x *exchange) stream(b *reply, c *content) {
 	}
 	b.end = len(b.events)
 	for i := b.first; i < b.end; i++ {
-		b.mark(i)
+		b.markContent(i)
 	}
 	if !st.empty && !st.roleOnly && !st.noFinish {
 		for i := range c.choices {
@@ -180,7 +180,7 @@ func (x *exchange) stream(b *reply, c *content) {
 	}
 }
 
-// streamChoice adds the events that carry one choice's answer.
+// streamChoice adds the content events of one choice.
 func (x *exchange) streamChoice(b *reply, c *content, index int, gap time.Duration) {
 	for _, p := range c.reasoning {
 		from := b.open(index)
@@ -259,7 +259,7 @@ func (b *reply) close(from int, pause time.Duration, token, finish string) {
 	b.add(from, pause)
 }
 
-// add ends an event: its framing, its place in the list.
+// add ends the event that starts at from, and adds it to the list.
 func (b *reply) add(from int, pause time.Duration) {
 	if b.crlf {
 		b.buf = append(b.buf, "\r\n\r\n"...)
@@ -278,7 +278,7 @@ func (b *reply) appendCallID(n int64, index int) {
 	}
 }
 
-// appendLogprobs takes an escaped text as one token.
+// appendLogprobs appends log probabilities, with the escaped text as one token.
 func (b *reply) appendLogprobs(token string) {
 	if token == "" {
 		b.buf = append(b.buf, "null"...)
@@ -304,7 +304,7 @@ func (b *reply) appendUsage(prompt int, c *content) {
 	b.buf = append(b.buf, `,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
 }
 
-// whole puts an answer that is not streamed together.
+// whole builds a chat completion that is not streamed.
 func (x *exchange) whole(b *reply, c *content) {
 	st, q := x.st, x.q
 	b.buf = append(b.buf, `{"id":"chatcmpl-mock-`...)

@@ -9,30 +9,30 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// request is what the mock needs to know of one call.
+// request is one parsed request.
 type request struct {
 	n          int64
 	model      string // with its script
-	name       string // without
+	name       string // model without its script
 	credential string
 	mockKey    string
 	body       string
 
 	stream, usage, logprobs bool
 	choices                 int
-	messages, tools         string // raw JSON; messages are the input of /v1/responses, too
+	messages, tools         string // raw JSON; for /v1/responses messages is the input
 	instructions            string
 	lastRole                string
 	prefix                  string // text of a last assistant message
 
-	anthropic bool // of /v1/messages
-	reads     int  // how many tokens of the prompt are read at most; 0: all
+	anthropic bool // for /v1/messages
+	readLimit int  // prompt tokens after which the prompt is truncated; 0: none
 
-	// Of /v1/responses only.
+	// For /v1/responses only.
 	responses, background, stored bool
-	of                            string // the response that the path names
+	responseID                    string // the response in the path
 	after                         int    // starting_after
-	thread                        int    // tokens of what came before
+	historyTokens                 int    // tokens of the previous responses
 }
 
 var (
@@ -76,7 +76,7 @@ func credentialOf(h http.Header) string {
 	return h.Get("Api-Key")
 }
 
-// inspect reads the top-level fields in one pass over the body.
+// inspect parses the top-level fields in one pass over the body.
 func (q *request) inspect(strict bool) error {
 	if strict && !gjson.Valid(q.body) {
 		return errNotJSON
@@ -89,7 +89,7 @@ func (q *request) inspect(strict bool) error {
 	root.ForEach(func(k, v gjson.Result) bool {
 		switch k.Str {
 		case "model":
-			if q.model == "" { // a deployment path has named it already
+			if q.model == "" { // not set from a deployment's path
 				q.model = v.Str
 			}
 		case "stream":
@@ -115,12 +115,12 @@ func (q *request) inspect(strict bool) error {
 	if q.responses {
 		q.stored = Stored(q.body)
 	} else {
-		q.readLast() // in the input of a response it is history
+		q.readLast() // a last assistant item of a response's input is history, not a prefill
 	}
 	return nil
 }
 
-// readLast looks at the last message: an assistant's text there is a prefill.
+// readLast reads the last message. If the assistant wrote it, its text is a prefill.
 func (q *request) readLast() {
 	var last gjson.Result
 	gjson.Parse(q.messages).ForEach(func(_, v gjson.Result) bool {
@@ -149,35 +149,35 @@ func (q *request) field(name string) gjson.Result {
 	return gjson.Get(q.body, gjson.Escape(name))
 }
 
-// promptTokens is the mock's estimate: a token is four bytes of the messages
-// and the tools.
+// promptTokens estimates the prompt's size, at four bytes of messages, instructions
+// and tools per token.
 func (q *request) promptTokens() int {
-	n := (len(q.messages)+len(q.instructions)+len(q.tools))/4 + q.thread
-	if q.reads > 0 {
-		n = min(n, q.reads)
+	n := (len(q.messages)+len(q.instructions)+len(q.tools))/4 + q.historyTokens
+	if q.readLimit > 0 {
+		n = min(n, q.readLimit)
 	}
 	return n
 }
 
-// offered is a tool of a request.
-type offered struct {
+// offeredTool is a tool of a request.
+type offeredTool struct {
 	name, namespace string
 	custom          bool // its input is free text
 }
 
-// offers returns the first tool that is offered, or DefaultTool.
-func (q *request) offers() offered {
+// firstOffered returns the request's first tool, or DefaultTool.
+func (q *request) firstOffered() offeredTool {
 	tool := gjson.Get(q.tools, "0")
 	switch typ := tool.Get("type").Str; {
 	case tool.Get("function.name").Str != "":
-		return offered{name: tool.Get("function.name").Str}
+		return offeredTool{name: tool.Get("function.name").Str}
 	case typ == "namespace":
-		return offered{name: tool.Get("tools.0.name").Str, namespace: tool.Get("name").Str}
+		return offeredTool{name: tool.Get("tools.0.name").Str, namespace: tool.Get("name").Str}
 	case tool.Get("name").Str != "":
-		return offered{name: tool.Get("name").Str, custom: typ == "custom"}
+		return offeredTool{name: tool.Get("name").Str, custom: typ == "custom"}
 	}
-	return offered{name: DefaultTool}
+	return offeredTool{name: DefaultTool}
 }
 
-// firstTool returns the name of the first function that is offered.
-func (q *request) firstTool() string { return q.offers().name }
+// firstTool returns the name of the request's first tool, or DefaultTool.
+func (q *request) firstTool() string { return q.firstOffered().name }

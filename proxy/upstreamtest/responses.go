@@ -19,20 +19,20 @@ const (
 type Item struct {
 	Kind string
 	ID   string
-	// Text is the summary, the text, the arguments or the input in the pieces that
-	// a stream sends; no pieces: only the complete item is sent.
+	// Text is the summary, text, arguments or input, in the pieces of a stream's
+	// deltas. Without pieces a stream sends only the item.
 	Text []string
-	// CallID, Name and Namespace are those of a call.
+	// CallID, Name and Namespace are for calls only.
 	CallID, Name, Namespace string
 	// Sealed is the encrypted_content of reasoning.
 	Sealed string
 
-	escaped bool // Text is ready to stand in a JSON string
-	object  bool // arguments are no string, against the rules
-	silent  bool // no deltas although there is text
-	pace    time.Duration
-	lead    time.Duration // before the first delta
-	stamps  bool          // deltas begin with the time they are sent
+	escaped    bool          // Text is escaped for JSON
+	object     bool          // arguments are an object instead of a string
+	noDeltas   bool          // send no deltas
+	pace       time.Duration // between deltas
+	firstPause time.Duration // before the first delta
+	stamps     bool          // deltas begin with their send time
 }
 
 // Response is an answer of a model in the format of /v1/responses.
@@ -40,38 +40,38 @@ type Response struct {
 	ID, Model string
 	Created   int64
 	Items     []Item
-	// Status is completed where it is empty. Incomplete says why an answer is not,
-	// Code and Message what failed.
+	// Status overrides the status. Without it a response with Incomplete, the reason,
+	// is incomplete, one with Code and Message has failed, and others are completed.
 	Status, Incomplete, Code, Message string
 	Background, Stored                bool
 	Previous                          string
-	In, Out, Thought                  int // tokens; Thought are among Out
+	In, Out, Thought                  int // tokens; Out includes Thought
 }
 
-// itemForm is how an item of a kind is written.
+// itemForm is the wire format of one kind of item.
 type itemForm struct {
-	field string // of the text in the item
-	delta string // event of its pieces, without .delta or .done
-	index string // which part of the item an event is about
-	part  string // event of that part, without .added or .done
-	open  string // the part, up to its text
-	shut  string // and from there on
+	field string // the item's field with the text
+	delta string // event type of deltas, without .delta or .done
+	index string // an event's field with the index of the part
+	part  string // event type of the part, without .added or .done
+	open  string // the part up to its text
+	close string // the part after its text
 }
 
 var itemForms = map[string]itemForm{
 	Reasoning: {
 		field: "summary", delta: "response.reasoning_summary_text", index: `,"summary_index":0`,
-		part: "response.reasoning_summary_part", open: `{"type":"summary_text","text":"`, shut: `"}`,
+		part: "response.reasoning_summary_part", open: `{"type":"summary_text","text":"`, close: `"}`,
 	},
 	Message: {
 		field: "content", delta: "response.output_text", index: `,"content_index":0`,
-		part: "response.content_part", open: `{"type":"output_text","annotations":[],"logprobs":[],"text":"`, shut: `"}`,
+		part: "response.content_part", open: `{"type":"output_text","annotations":[],"logprobs":[],"text":"`, close: `"}`,
 	},
 	FunctionCall: {field: "arguments", delta: "response.function_call_arguments"},
 	CustomCall:   {field: "input", delta: "response.custom_tool_call_input"},
 }
 
-// text is the whole text of an item, escaped.
+// text returns the whole text of an item, escaped.
 func (it *Item) text() string { return strings.Join(it.pieces(), "") }
 
 func (it *Item) pieces() []string {
@@ -86,7 +86,7 @@ func (it *Item) pieces() []string {
 	return out
 }
 
-// appendItem adds an item: as it begins, or as it ended.
+// appendItem appends the complete item, or with done false its initial state.
 func (b *reply) appendItem(it *Item, done bool) {
 	f, text, status := itemForms[it.Kind], "", "in_progress"
 	if done {
@@ -97,26 +97,26 @@ func (b *reply) appendItem(it *Item, done bool) {
 	case Reasoning:
 		b.put(`,"summary":[`)
 		if done && len(it.Text) > 0 {
-			b.put(f.open, text, f.shut)
+			b.put(f.open, text, f.close)
 		}
 		b.put(`]`)
 		if sealed := it.Sealed; sealed != "" {
 			if !done {
-				sealed = sealed[:len(sealed)/2] // only the complete item has all of it
+				sealed = sealed[:len(sealed)/2] // complete only in the complete item
 			}
 			b.put(`,"encrypted_content":"`, sealed, `"`)
 		}
 	case Message:
 		b.put(`,"status":"`, status, `","content":[`)
 		if done {
-			b.put(f.open, text, f.shut)
+			b.put(f.open, text, f.close)
 		}
 		b.put(`],"role":"assistant"`)
 	default:
 		b.put(`,"status":"`, status, `","`, f.field, `":`)
 		if it.object && done {
 			var args string
-			_ = json.Unmarshal([]byte(`"`+text+`"`), &args) // escaped by ourselves
+			_ = json.Unmarshal([]byte(`"`+text+`"`), &args) // text is escaped
 			b.put(args)
 		} else {
 			b.put(`"`, text, `"`)
@@ -130,7 +130,7 @@ func (b *reply) appendItem(it *Item, done bool) {
 	b.put(`}`)
 }
 
-// appendResponse adds the response: with what it has come to, or as it begins.
+// appendResponse appends the complete response, or with done false its initial state.
 func (b *reply) appendResponse(r *Response, status string, done bool) {
 	b.put(`{"id":"`, r.ID, `","object":"response","created_at":`, strconv.FormatInt(r.Created, 10), `,"status":"`, status, `","background":`,
 		strconv.FormatBool(r.Background))
@@ -184,8 +184,8 @@ func (b *reply) put(parts ...string) {
 	}
 }
 
-// last is the status that a response comes to.
-func (r *Response) last() string {
+// finalStatus returns the status of the complete response.
+func (r *Response) finalStatus() string {
 	switch {
 	case r.Status != "":
 		return r.Status
@@ -197,7 +197,7 @@ func (r *Response) last() string {
 	return "completed"
 }
 
-// openEvent begins an event, whose sequence number is its place in the stream.
+// openEvent begins an event, with its index in the stream as sequence number.
 func (b *reply) openEvent(typ, suffix string) int {
 	from, line := len(b.buf), "\n"
 	if b.crlf {
@@ -212,25 +212,25 @@ func (b *reply) closeEvent(from int, pause time.Duration) {
 	b.add(from, pause)
 }
 
-// lifecycle adds an event with the response.
-func (b *reply) lifecycle(r *Response, typ, status string, done bool) {
+// responseEvent adds an event with the response.
+func (b *reply) responseEvent(r *Response, typ, status string, done bool) {
 	from := b.openEvent(typ, "")
 	b.put(`,"response":`)
 	b.appendResponse(r, status, done)
 	b.closeEvent(from, 0)
 }
 
-// begin adds the events before all content.
+// begin adds the events before the content.
 func (b *reply) begin(r *Response) {
-	b.lifecycle(r, "response.created", "in_progress", false)
-	b.lifecycle(r, "response.in_progress", "in_progress", false)
+	b.responseEvent(r, "response.created", "in_progress", false)
+	b.responseEvent(r, "response.in_progress", "in_progress", false)
 	b.first, b.end = len(b.events), len(b.events)
 }
 
 // finish adds the event that ends a stream.
 func (b *reply) finish(r *Response) {
-	status := r.last()
-	b.lifecycle(r, "response."+status, status, true)
+	status := r.finalStatus()
+	b.responseEvent(r, "response."+status, status, true)
 }
 
 // streamItem adds the events of one item.
@@ -251,10 +251,10 @@ func (b *reply) streamItem(it *Item, index int) {
 	item(".added", false)
 	texts := it.pieces()
 	if len(texts) > 0 && f.part != "" {
-		whole(f.part, ".added", `,"part":`+f.open, "", f.shut)
+		whole(f.part, ".added", `,"part":`+f.open, "", f.close)
 	}
 	for i, p := range texts {
-		if it.silent {
+		if it.noDeltas {
 			break
 		}
 		from := b.openEvent(f.delta, ".delta")
@@ -273,22 +273,22 @@ func (b *reply) streamItem(it *Item, index int) {
 		}
 		pause := it.pace
 		if i == 0 {
-			pause = it.lead
+			pause = it.firstPause
 		}
 		b.closeEvent(from, pause)
 		b.events[len(b.events)-1].stamp = stamp
-		b.mark(len(b.events) - 1)
+		b.markContent(len(b.events) - 1)
 	}
 	b.end = len(b.events)
 	if len(texts) > 0 {
-		whole(f.delta, ".done", `,"`+f.doneField()+`":"`, it.text(), `"`+f.doneMore())
+		whole(f.delta, ".done", `,"`+f.doneField()+`":"`, it.text(), `"`+f.doneSuffix())
 		if f.part != "" {
-			whole(f.part, ".done", `,"part":`+f.open, it.text(), f.shut)
+			whole(f.part, ".done", `,"part":`+f.open, it.text(), f.close)
 		}
 	}
 	item(".done", true)
-	if len(texts) == 0 || it.silent { // the item itself is the content
-		b.mark(len(b.events) - 1)
+	if len(texts) == 0 || it.noDeltas { // the item itself is the content event
+		b.markContent(len(b.events) - 1)
 		b.end = len(b.events)
 	}
 }
@@ -300,25 +300,25 @@ func (f *itemForm) doneField() string {
 	return f.field
 }
 
-func (f *itemForm) doneMore() string {
+func (f *itemForm) doneSuffix() string {
 	if f.field == "content" {
 		return `,"logprobs":[]`
 	}
 	return ""
 }
 
-// obfuscation hides the size of a delta from those who see only packets.
+// obfuscation pads deltas, so that packet sizes do not reveal their lengths.
 const obfuscation = "q8Zt3LxV0mRw5YbKpD7n"
 
-// Whole is the response as it is sent when it is not streamed.
+// Whole returns the response as JSON.
 func (r *Response) Whole() []byte {
 	var b reply
-	b.appendResponse(r, r.last(), true)
+	b.appendResponse(r, r.finalStatus(), true)
 	return b.buf
 }
 
-// Events are the events of a streamed response, with their framing, and the places
-// of those that carry a part of the answer.
+// Events returns the framed events of a streamed response and the indexes of the
+// content events.
 func (r *Response) Events() (events [][]byte, content []int) {
 	var b reply
 	b.begin(r)
@@ -329,5 +329,5 @@ func (r *Response) Events() (events [][]byte, content []int) {
 	for _, e := range b.events {
 		events = append(events, b.buf[e.from:e.to])
 	}
-	return events, b.marks
+	return events, b.contentEvents
 }

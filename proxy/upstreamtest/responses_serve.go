@@ -8,8 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// routeResponses finds what answers an endpoint below /v1/responses. What names a
-// response is for the account that made it, and takes steps of its model's script.
+// routeResponses is route for /v1/responses and below. Requests that name a response
+// work only for the account that made it, and take steps of its model's script.
 func (s *Server) routeResponses(r *http.Request, rest string, q *request) (plain func() []byte, bad *apiError) {
 	id, action, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
 	post := r.Method == http.MethodPost
@@ -27,22 +27,22 @@ func (s *Server) routeResponses(r *http.Request, rest string, q *request) (plain
 	}
 	k := s.ledger.find(q.credential, id)
 	if k == nil {
-		e := wrong("", "", "Response with id '%s' not found.", id)
+		e := badRequest("", "", "Response with id '%s' not found.", id)
 		e.status = http.StatusNotFound
 		return nil, e
 	}
-	q.of, q.model, q.name = id, k.model, nameOf(k.model)
+	q.responseID, q.model, q.name = id, k.model, nameOf(k.model)
 	switch r.Method + " " + action {
 	case "GET ":
 		if q.stream = r.URL.Query().Get("stream") == "true"; q.stream {
 			if k.events == nil {
-				return nil, wrong("", "stream", "This response cannot be streamed: it was not created with background=true and stream=true.")
+				return nil, badRequest("", "stream", "This response cannot be streamed: it was not created with background=true and stream=true.")
 			}
 			after := r.URL.Query().Get("starting_after")
 			if q.after, bad = -1, nil; after != "" {
 				n, err := strconv.Atoi(after)
 				if err != nil {
-					return nil, wrong("invalid_type", "starting_after", "Invalid type for 'starting_after': expected an integer.")
+					return nil, badRequest("invalid_type", "starting_after", "Invalid type for 'starting_after': expected an integer.")
 				}
 				q.after = n
 			}
@@ -51,7 +51,7 @@ func (s *Server) routeResponses(r *http.Request, rest string, q *request) (plain
 		return func() []byte { return k.whole }, nil
 	case "DELETE ":
 		return func() []byte {
-			s.ledger.drop(id)
+			s.ledger.delete(id)
 			return []byte(`{"id":"` + id + `","object":"response","deleted":true}`)
 		}, nil
 	case "POST cancel":
@@ -62,7 +62,7 @@ func (s *Server) routeResponses(r *http.Request, rest string, q *request) (plain
 	return nil, notAllowed(r)
 }
 
-// compact keeps what the user wrote and seals the rest.
+// compact returns the user's messages and a compaction item in place of the rest.
 func (s *Server) compact(q *request) []byte {
 	id := "cmp_mock_" + strconv.FormatInt(q.n, 10)
 	out := ""
@@ -84,7 +84,7 @@ func (s *Server) compact(q *request) []byte {
 		`,"input_tokens_details":{"cached_tokens":0},"output_tokens":100,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":` + n + `}}`)
 }
 
-// response is the answer, as far as it does not depend on how it is sent.
+// response returns the answer, streamed or not.
 func (x *exchange) response(c *content) *Response {
 	st, q := x.st, x.q
 	n := strconv.FormatInt(q.n, 10)
@@ -104,7 +104,7 @@ func (x *exchange) response(c *content) *Response {
 		return r
 	}
 	if len(c.reasoning) > 0 {
-		it := Item{Kind: Reasoning, ID: "rs_mock_" + n, Text: c.reasoning, escaped: true, pace: c.pace, lead: c.pace}
+		it := Item{Kind: Reasoning, ID: "rs_mock_" + n, Text: c.reasoning, escaped: true, pace: c.pace, firstPause: c.pace}
 		if strings.Contains(q.field("include").Raw, "reasoning.encrypted_content") {
 			it.Sealed = Seal(q.credential, it.ID)
 		}
@@ -116,14 +116,14 @@ func (x *exchange) response(c *content) *Response {
 	if c.tool == "" {
 		return r
 	}
-	tool, calls := q.offers(), 1
+	tool, calls := q.firstOffered(), 1
 	if st.form == formMerged {
 		calls = 2
 	}
 	for i := range calls {
 		call := Item{
 			Kind: FunctionCall, ID: "fc_mock_" + n, CallID: x.callID(0, i), Name: c.tool, Text: pieces(c.args, max(1, len(c.args)/5)), escaped: true,
-			pace: x.t.gap, lead: x.t.gap, silent: st.form == formWhole, object: st.form == formObject,
+			pace: x.t.gap, firstPause: x.t.gap, noDeltas: st.form == formWhole, object: st.form == formObject,
 		}
 		if i > 0 {
 			call.ID += "_c" + strconv.Itoa(i)
@@ -139,26 +139,26 @@ func (x *exchange) response(c *content) *Response {
 	return r
 }
 
-// keep remembers the answer, as a real upstream does whatever comes of sending it.
+// keep records the answer before it is sent, so that a fault does not prevent it.
 func (x *exchange) keep(r *Response, events *reply) {
 	if x.st.unkept {
 		return
 	}
 	q := x.q
-	k := &kept{account: q.credential, model: q.model, whole: r.Whole(), tokens: r.In + r.Out}
+	k := &storedResponse{account: q.credential, model: q.model, whole: r.Whole(), tokens: r.In + r.Out}
 	if q.stored {
 		k.input = x.s.ledger.Input(q.credential, q.body)
 	}
 	if events != nil && q.background {
 		k.events = &reply{
 			buf: append([]byte(nil), events.buf...), events: append([]event(nil), events.events...),
-			marks: append([]int(nil), events.marks...), end: events.end,
+			contentEvents: append([]int(nil), events.contentEvents...), end: events.end,
 		}
 	}
-	x.s.ledger.keep(r.ID, k, q.stored)
+	x.s.ledger.store(r.ID, k, q.stored)
 }
 
-// wholeResponse puts an answer that is not streamed together.
+// wholeResponse builds an answer that is not streamed.
 func (x *exchange) wholeResponse(b *reply, c *content) {
 	r := x.response(c)
 	x.keep(r, nil)
@@ -166,10 +166,10 @@ func (x *exchange) wholeResponse(b *reply, c *content) {
 		b.appendResponse(r, "queued", false)
 		return
 	}
-	b.appendResponse(r, r.last(), true)
+	b.appendResponse(r, r.finalStatus(), true)
 }
 
-// streamResponse puts the events of a streamed answer together.
+// streamResponse builds the events of a streamed answer.
 func (x *exchange) streamResponse(b *reply, c *content) {
 	st, r := x.st, x.response(c)
 	b.crlf = st.crlf
@@ -191,28 +191,28 @@ func (x *exchange) streamResponse(b *reply, c *content) {
 	x.keep(r, b)
 }
 
-// resume takes a stream up again.
+// resume adds the events of a recorded stream after starting_after.
 func (x *exchange) resume(b *reply) {
-	k := x.s.ledger.find(x.q.credential, x.q.of)
+	k := x.s.ledger.find(x.q.credential, x.q.responseID)
 	if k == nil {
-		return // deleted in the meantime
+		return // it was deleted meanwhile
 	}
 	from := min(max(x.q.after+1, 0), len(k.events.events))
 	b.buf = append(b.buf, k.events.buf...)
 	b.events = append(b.events, k.events.events[from:]...)
-	for _, m := range k.events.marks {
+	for _, m := range k.events.contentEvents {
 		if m >= from {
-			b.mark(m - from)
+			b.markContent(m - from)
 		}
 	}
 	b.end = max(k.events.end-from, 0)
 }
 
-// failResponse adds the event that ends a stream with an error.
-func failResponse(x *exchange, b *reply) {
+// appendResponseError adds the event that ends a stream with an error.
+func appendResponseError(x *exchange, b *reply) {
 	e := x.streamError()
 	if !x.st.flat {
-		b.lifecycle(x.failure(e), "response.failed", "failed", false)
+		b.responseEvent(x.failedResponse(e), "response.failed", "failed", false)
 		return
 	}
 	from := b.openEvent("error", "")
@@ -222,16 +222,16 @@ func failResponse(x *exchange, b *reply) {
 	b.closeEvent(from, 0)
 }
 
-// failedResponse is a 200 that is an error.
-func failedResponse(x *exchange) []byte {
+// responseErrorBody returns the error body of a 200.
+func responseErrorBody(x *exchange) []byte {
 	e := x.streamError()
 	if x.st.flat {
 		return e.appendTo(nil, x.q.n)
 	}
-	return x.failure(e).Whole()
+	return x.failedResponse(e).Whole()
 }
 
-func (x *exchange) failure(e *apiError) *Response {
+func (x *exchange) failedResponse(e *apiError) *Response {
 	return &Response{
 		ID: "resp_mock_" + strconv.FormatInt(x.q.n, 10), Model: x.q.name, Created: x.begun.Unix(), Stored: x.q.stored,
 		Status: "failed", Code: e.code, Message: e.message,

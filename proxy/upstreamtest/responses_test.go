@@ -27,14 +27,14 @@ func call(t *testing.T, r *Running, method, path, key, payload string) (int, str
 	return res.StatusCode, string(b), err
 }
 
-// about is a request about these items; a model that begins with { is the rest of it, too.
-func about(model, extra, input string) string {
+// requestWith returns a request with these input items.
+func requestWith(model, extra, input string) string {
 	return `{"model":"` + model + `",` + extra + `"input":` + input + `}`
 }
 
 const hello = `[{"role":"user","content":"hello"}]`
 
-// data are the events of a stream.
+// data returns the events of a stream.
 func data(t *testing.T, stream string) (events []gjson.Result) {
 	t.Helper()
 	name := ""
@@ -56,7 +56,7 @@ func data(t *testing.T, stream string) (events []gjson.Result) {
 
 func TestResponse(t *testing.T) {
 	up := start(t)
-	status, b, err := call(t, up, "POST", "", "a", about("svc@reason,text-tool", `"include":["reasoning.encrypted_content"],`, hello))
+	status, b, err := call(t, up, "POST", "", "a", requestWith("svc@reason,text-tool", `"include":["reasoning.encrypted_content"],`, hello))
 	if err != nil || status != http.StatusOK || !gjson.Valid(b) {
 		t.Fatalf("%d %v %s", status, err, b)
 	}
@@ -81,7 +81,7 @@ func TestResponse(t *testing.T) {
 	for step, want := range map[string]string{
 		"finish=length": "incomplete", "error-event": "failed", "no-finish": "in_progress",
 	} {
-		_, b, _ := call(t, up, "POST", "", "a", about("svc@"+step, "", hello))
+		_, b, _ := call(t, up, "POST", "", "a", requestWith("svc@"+step, "", hello))
 		if got := gjson.Get(b, "status").Str; got != want {
 			t.Errorf("%s: status %q, want %q", step, got, want)
 		}
@@ -90,7 +90,7 @@ func TestResponse(t *testing.T) {
 
 func TestResponseStream(t *testing.T) {
 	up := start(t)
-	_, b, err := call(t, up, "POST", "", "a", about("svc@reason,text-tool,chunks=3", `"stream":true,`, hello))
+	_, b, err := call(t, up, "POST", "", "a", requestWith("svc@reason,text-tool,chunks=3", `"stream":true,`, hello))
 	if err != nil || strings.Contains(b, "[DONE]") {
 		t.Fatal(err, b)
 	}
@@ -128,7 +128,7 @@ func TestResponseStream(t *testing.T) {
 	}
 }
 
-// The places of faults are those of a chat completion.
+// Faults are at the same places as in a chat completion.
 func TestResponseFaults(t *testing.T) {
 	up := start(t)
 	for step, want := range map[string]struct {
@@ -149,7 +149,7 @@ func TestResponseFaults(t *testing.T) {
 		"malformed=0.3":        {20, "response.completed", false, true},
 		"done,crlf":            {20, "response.completed", false, false},
 	} {
-		_, b, err := call(t, up, "POST", "", "a", about("svc@"+step, `"stream":true,`, hello))
+		_, b, err := call(t, up, "POST", "", "a", requestWith("svc@"+step, `"stream":true,`, hello))
 		events := data(t, b)
 		if (err != nil) != want.broken || len(events) == 0 {
 			t.Errorf("%s: %v, %d events", step, err, len(events))
@@ -171,7 +171,7 @@ func TestToolsOfResponses(t *testing.T) {
 		`[{"type":"custom","name":"g"}]`:                                             `["custom_tool_call","g",""]`,
 		`[{"type":"namespace","name":"n","tools":[{"type":"function","name":"h"}]}]`: `["function_call","h","n"]`,
 	} {
-		_, b, _ := call(t, up, "POST", "", "a", about("svc@tool", `"tools":`+tools+`,`, hello))
+		_, b, _ := call(t, up, "POST", "", "a", requestWith("svc@tool", `"tools":`+tools+`,`, hello))
 		it := gjson.Get(b, "output.0")
 		if got := `["` + it.Get("type").Str + `","` + it.Get("name").Str + `","` + it.Get("namespace").Str + `"]`; got != want {
 			t.Errorf("%s: %s", tools, got)
@@ -179,11 +179,11 @@ func TestToolsOfResponses(t *testing.T) {
 	}
 }
 
-// What a real upstream refuses is refused, in its words.
+// The mock refuses what OpenAI refuses, with the same messages.
 func TestLedger(t *testing.T) {
 	up := start(t)
 	ask := func(script, extra, input string) gjson.Result {
-		_, b, err := call(t, up, "POST", "", "a", about(script, extra, input))
+		_, b, err := call(t, up, "POST", "", "a", requestWith(script, extra, input))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestLedger(t *testing.T) {
 		"chat":                      {`"max_tokens":1,`, hello, "this parameter has moved to 'max_output_tokens'"},
 	} {
 		if name == "foreign" {
-			tt.input, tt.want = strings.ReplaceAll(tt.input, sealMark+sealOf("a"), sealMark+sealOf("b")), "could not be verified"
+			tt.input, tt.want = strings.ReplaceAll(tt.input, sealMark+accountSeal("a"), sealMark+accountSeal("b")), "could not be verified"
 		}
 		got := ask("next", tt.extra, tt.input)
 		if msg := got.Get("error.message").Str; (msg == "") != (tt.want == "") || !strings.Contains(msg, tt.want) {
@@ -232,7 +232,7 @@ func TestLedger(t *testing.T) {
 // A response belongs to the account that made it.
 func TestStoredResponses(t *testing.T) {
 	up := start(t)
-	_, made, _ := call(t, up, "POST", "", "a", about("svc", `"background":true,`, hello))
+	_, made, _ := call(t, up, "POST", "", "a", requestWith("svc", `"background":true,`, hello))
 	id := gjson.Get(made, "id").Str
 	if gjson.Get(made, "status").Str != "queued" {
 		t.Errorf("created: %s", made)
@@ -256,26 +256,26 @@ func TestStoredResponses(t *testing.T) {
 			t.Errorf("%s %s by %s: %d %v %s", tt.method, tt.path, tt.key, status, err, b)
 		}
 	}
-	if _, b, _ := call(t, up, "POST", "/input_tokens", "a", about("svc", "", hello)); gjson.Get(b, "input_tokens").Int() == 0 {
+	if _, b, _ := call(t, up, "POST", "/input_tokens", "a", requestWith("svc", "", hello)); gjson.Get(b, "input_tokens").Int() == 0 {
 		t.Error(b)
 	}
-	_, b, _ := call(t, up, "POST", "/compact", "a", about("svc@503/ok", "", hello))
+	_, b, _ := call(t, up, "POST", "/compact", "a", requestWith("svc@503/ok", "", hello))
 	if gjson.Get(b, "error.code").Exists() == false {
 		t.Errorf("compact knows no script: %s", b)
 	}
-	_, b, _ = call(t, up, "POST", "/compact", "a", about("svc@503/ok", "", hello))
+	_, b, _ = call(t, up, "POST", "/compact", "a", requestWith("svc@503/ok", "", hello))
 	if out := gjson.Get(b, "output"); out.Get("#").Int() != 2 || out.Get("1.type").Str != "compaction" {
 		t.Errorf("compacted: %s", b)
 	}
-	if status, b, _ := call(t, up, "POST", "", "b", about("svc", "", gjson.Get(b, "output").Raw)); status != 400 {
+	if status, b, _ := call(t, up, "POST", "", "b", requestWith("svc", "", gjson.Get(b, "output").Raw)); status != 400 {
 		t.Errorf("another account reads what was sealed: %s", b)
 	}
 }
 
-// A background stream can be taken up again where it broke.
+// A background stream can be resumed where it broke.
 func TestResume(t *testing.T) {
 	up := start(t)
-	_, part, err := call(t, up, "POST", "", "a", about("svc@cut=0.5/ok", `"stream":true,"background":true,`, hello))
+	_, part, err := call(t, up, "POST", "", "a", requestWith("svc@cut=0.5/ok", `"stream":true,"background":true,`, hello))
 	if err == nil {
 		t.Fatal("not cut")
 	}
@@ -292,7 +292,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Events and Whole are for programs that have a model of their own.
+// Events and Whole serve programs that generate their own answers.
 func TestWriteResponse(t *testing.T) {
 	r := &Response{ID: "resp_1", Model: "m", Items: []Item{
 		{Kind: Message, ID: "msg_1", Text: []string{"a \"quoted\" ", "word"}},

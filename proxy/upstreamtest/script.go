@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// maxRuns bounds the remembered positions in scripts. Beyond it all positions
-// are forgotten and every script starts anew.
+// maxRuns limits the stored positions in scripts. At the limit all are dropped and
+// every script restarts.
 const maxRuns = 1 << 16
 
-// scripts holds the scripts of models and how far each has come. It is safe
-// for concurrent use.
+// scripts holds the scripts of models and the position in each. It is safe for
+// concurrent use.
 type scripts struct {
-	mu   sync.Mutex
-	set  map[string][]step // given by Script
-	runs map[string]*run
+	mu        sync.Mutex
+	assigned  map[string][]step // set by Script
+	positions map[string]*position
 }
 
-// run is the position in one script.
-type run struct {
+// position is the current position in one script.
+type position struct {
 	steps   []step
 	started time.Time
 	at      int // index of the current step
-	used    int // requests that the current step has had
+	used    int // requests that the current step has answered
 }
 
 // nameOf returns the part of a model's name before its script.
@@ -33,7 +33,7 @@ func nameOf(model string) string {
 	return name
 }
 
-// assign gives a model a script and starts it; an empty script takes it away.
+// assign sets and starts a model's script; an empty one removes it.
 func (s *scripts) assign(model, src string) error {
 	var steps []step
 	if src != "" {
@@ -44,27 +44,27 @@ func (s *scripts) assign(model, src string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key := range s.runs {
+	for key := range s.positions {
 		if m, _, _ := strings.Cut(key, "\x00"); m == model {
-			delete(s.runs, key)
+			delete(s.positions, key)
 		}
 	}
 	if steps == nil {
-		delete(s.set, model)
+		delete(s.assigned, model)
 		return nil
 	}
-	if s.set == nil {
-		s.set = make(map[string][]step)
+	if s.assigned == nil {
+		s.assigned = make(map[string][]step)
 	}
-	s.set[model] = steps
+	s.assigned[model] = steps
 	return nil
 }
 
-// restart sets every script back to its first step.
+// restart restarts every script at its first step.
 func (s *scripts) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.runs)
+	clear(s.positions)
 }
 
 // next returns the step for the next request of a model. mockKey separates the
@@ -73,7 +73,7 @@ func (s *scripts) next(model, mockKey, credential string, now time.Time) (*step,
 	_, src, inName := strings.Cut(model, "@")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	steps := s.set[model]
+	steps := s.assigned[model]
 	if steps == nil && !inName {
 		return okStep, nil
 	}
@@ -81,7 +81,7 @@ func (s *scripts) next(model, mockKey, credential string, now time.Time) (*step,
 	if mockKey != "" {
 		key += "\x00" + mockKey
 	}
-	r := s.runs[key]
+	r := s.positions[key]
 	if r == nil {
 		if steps == nil {
 			var err error
@@ -89,11 +89,11 @@ func (s *scripts) next(model, mockKey, credential string, now time.Time) (*step,
 				return nil, err
 			}
 		}
-		if s.runs == nil || len(s.runs) >= maxRuns {
-			s.runs = make(map[string]*run)
+		if s.positions == nil || len(s.positions) >= maxRuns {
+			s.positions = make(map[string]*position)
 		}
-		r = &run{steps: steps, started: now}
-		s.runs[key] = r
+		r = &position{steps: steps, started: now}
+		s.positions[key] = r
 	}
 	st := r.next(now)
 	if st.onlyKey != "" && st.onlyKey != credential {
@@ -102,7 +102,7 @@ func (s *scripts) next(model, mockKey, credential string, now time.Time) (*step,
 	return st, nil
 }
 
-func (r *run) next(now time.Time) *step {
+func (r *position) next(now time.Time) *step {
 	for r.at < len(r.steps)-1 {
 		st := &r.steps[r.at]
 		if st.window > 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Options tune a Server. The zero value is ready to use.
+// Options configure a Server. The zero value is ready to use.
 type Options struct {
 	// Latency is the time before every answer; default none.
 	Latency time.Duration
@@ -22,32 +22,30 @@ type Options struct {
 	Bytes int
 	// KeepRequests is how many records are kept; default 1024, negative none.
 	KeepRequests int
-	// KeepBytes bounds the bodies in those records; default 64 MiB.
+	// KeepBytes limits the total size of the bodies in those records; default 64 MiB.
 	KeepBytes int64
-	// MaxBody is the largest request body that is read; default 64 MiB.
+	// MaxBody is the largest accepted request body; default 64 MiB.
 	MaxBody int64
 	// Lenient accepts request bodies that are not valid JSON, which saves a pass
 	// over each of them.
 	Lenient bool
 	// Models are listed by GET /v1/models; default gpt-4o and gpt-4o-mini.
 	Models []string
-	// Rename tells by which model's name, with its script, a request for a
-	// completion is answered, where the name that came says too little: targets of a
-	// gateway have names of their own. Default: as it came.
+	// Rename replaces the requested model name by one that may have a script, for
+	// gateways that send their own model names. Default: no change.
 	Rename func(model, credential, body string) string
-	// As names a known server whose model list, refusals and answers this one imitates for
-	// models without a script: one of Disguises. Default: OpenAI's.
+	// As is one of Disguises: a known server whose model list, refusals and answers this
+	// one imitates for models without a script. Default: OpenAI.
 	As string
-	// TLS, with a certificate, makes Listen and Start speak TLS.
+	// TLS must have a certificate; with it Listen and Start serve TLS.
 	TLS *tls.Config
 }
 
-// Server is the scripted upstream, an http.Handler. It is safe for concurrent
-// use.
+// Server is the scripted upstream. It is safe for concurrent use.
 type Server struct {
 	opts    Options
 	scripts scripts
-	answers answers
+	answers answerCache
 	ledger  Ledger
 	rec     recorder
 	conns   atomic.Int64
@@ -78,19 +76,19 @@ func New(opts Options) *Server {
 	return &Server{opts: opts, rec: recorder{keep: opts.KeepRequests, keepBytes: opts.KeepBytes}}
 }
 
-// Script gives a model the script that follows the @ in other models' names,
-// from its first step on. An empty script takes it away. An error says which
-// directive is wrong and leaves the script as it was.
+// Script sets a model's script, in the syntax after the @ in a model name, and
+// starts it at its first step. An empty script removes it. An error names the wrong
+// directive; the old script stays.
 func (s *Server) Script(model, steps string) error { return s.scripts.assign(model, steps) }
 
-// Requests returns copies of the kept records in order of arrival. model is
-// a whole model string or the part before its @; empty means all.
+// Requests returns copies of the kept records in order of arrival. model is a
+// complete model name or the part before its @; empty means all.
 func (s *Server) Requests(model string) []Record { return s.rec.list(model) }
 
-// Await returns the records of a model, as Requests does, once n of its
-// requests have finished; a client may have its answer a little earlier. If ctx
-// ends before, it returns the records as they are with the context's error. It
-// needs the records that Options.KeepRequests keeps.
+// Await returns the records of a model, as Requests does, once n of them have
+// finished; a client may have its answer a little earlier. If ctx ends first, it
+// returns the records so far and the context's error. It sees only the records
+// that Options.KeepRequests keeps.
 func (s *Server) Await(ctx context.Context, model string, n int) ([]Record, error) {
 	return s.rec.await(ctx, model, func(recs []Record) bool {
 		finished := 0
@@ -103,7 +101,7 @@ func (s *Server) Await(ctx context.Context, model string, n int) ([]Record, erro
 	})
 }
 
-// AwaitArrival is Await for requests that have arrived, answered or not.
+// AwaitArrival is like Await, but does not wait for the requests to finish.
 func (s *Server) AwaitArrival(ctx context.Context, model string, n int) ([]Record, error) {
 	return s.rec.await(ctx, model, func(recs []Record) bool { return len(recs) >= n })
 }
@@ -115,16 +113,16 @@ func (s *Server) Stats() Stats {
 	return st
 }
 
-// Reset forgets records and totals and sets every script back to its first
-// step. Scripts that Script gave stay.
+// Reset drops records and totals and restarts every script at its first step.
+// Scripts set by Script stay.
 func (s *Server) Reset() {
 	s.scripts.restart()
 	s.rec.reset()
 	s.conns.Store(0)
 }
 
-// ServeHTTP answers one request. Where a script breaks the connection it panics
-// with http.ErrAbortHandler, which net/http expects of a handler.
+// ServeHTTP answers one request. To break the connection it panics with
+// http.ErrAbortHandler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.control(w, r) {
 		return
@@ -134,9 +132,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve answers a request of the API and records it.
+// serve answers an API request and records it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
-	model, endpoint := locate(r.URL.Path)
+	model, endpoint := splitPath(r.URL.Path)
 	q := &request{
 		model:      model,
 		credential: credentialOf(r.Header),
@@ -155,8 +153,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case wrong != nil:
 		bad = wrong
-	case q.of != "":
-		bad = s.pick(x)
+	case q.responseID != "":
+		bad = s.chooseStep(x)
 	case r.Method == http.MethodPost && bad == nil:
 		bad = s.prepare(x)
 	}
@@ -169,7 +167,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	})
 	q.n = e.rec.N
 	defer func() {
-		// Closing the server is not the client's doing.
+		// The client did not cancel if the server was closed.
 		gone := errors.Is(err, errGone) && !errors.Is(context.Cause(r.Context()), http.ErrServerClosed)
 		s.rec.end(e, x.status, x.chunks, gone)
 	}()
@@ -181,7 +179,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// prepare reads the request's body and picks its step.
+// prepare parses the request's body and chooses its step.
 func (s *Server) prepare(x *exchange) *apiError {
 	q := x.q
 	if err := q.inspect(!s.opts.Lenient); err != nil {
@@ -193,20 +191,20 @@ func (s *Server) prepare(x *exchange) *apiError {
 	}
 	if q.responses {
 		if q.model == "" {
-			return wrong("missing_required_parameter", "model", "Missing required parameter: 'model'.")
+			return badRequest("missing_required_parameter", "model", "Missing required parameter: 'model'.")
 		}
 		if bad := s.ledger.refuse(q.credential, q.body); bad != nil {
 			return bad
 		}
 		if k := s.ledger.find(q.credential, q.field("previous_response_id").Str); k != nil {
-			q.thread = k.tokens
+			q.historyTokens = k.tokens
 		}
 	}
-	return s.pick(x)
+	return s.chooseStep(x)
 }
 
-// pick takes the next step of the model's script.
-func (s *Server) pick(x *exchange) *apiError {
+// chooseStep takes the next step of the model's script.
+func (s *Server) chooseStep(x *exchange) *apiError {
 	q := x.q
 	st, err := s.scripts.next(q.model, q.mockKey, q.credential, x.begun)
 	if err != nil {
@@ -215,9 +213,9 @@ func (s *Server) pick(x *exchange) *apiError {
 			typ: "invalid_request_error", param: "model", code: "mock_bad_script",
 		}
 	}
-	if d, ok := disguises[s.opts.As]; ok && st == okStep && q.of == "" && !q.responses && !q.anthropic {
-		if d.silent {
-			q.reads = d.window
+	if d, ok := disguises[s.opts.As]; ok && st == okStep && q.responseID == "" && !q.responses && !q.anthropic {
+		if d.truncates {
+			q.readLimit = d.window
 		}
 		made, err := parseStep(d.script(q))
 		if err != nil {
@@ -233,14 +231,14 @@ func (s *Server) pick(x *exchange) *apiError {
 	if st.chunks > 0 {
 		x.t.chunks = st.chunks
 	}
-	if st.hasLen {
+	if st.hasBytes {
 		x.t.bytes = st.bytes
 	}
 	return nil
 }
 
-// locate takes the model of an Azure deployment and the version from a path.
-func locate(path string) (model, endpoint string) {
+// splitPath returns the endpoint of a path without /v1, and the model of an Azure deployment.
+func splitPath(path string) (model, endpoint string) {
 	if rest, ok := strings.CutPrefix(path, "/openai/deployments/"); ok {
 		for _, end := range [...]string{"/chat/completions", "/embeddings"} {
 			if model, ok := strings.CutSuffix(rest, end); ok {
@@ -251,8 +249,8 @@ func locate(path string) (model, endpoint string) {
 	return "", strings.TrimPrefix(path, "/v1")
 }
 
-// route finds what answers an endpoint: a chat completion (nil, nil), a body,
-// or an error.
+// route returns how to answer an endpoint: with the body that plain returns, with an
+// error, or, if both are nil, with a scripted answer.
 func (s *Server) route(r *http.Request, endpoint string, q *request) (plain func() []byte, bad *apiError) {
 	want := http.MethodPost
 	if rest, ok := strings.CutPrefix(endpoint, "/responses"); ok {

@@ -7,21 +7,19 @@ import (
 	"time"
 )
 
-// forever is a wait that only the peer or the server's end finishes.
+// forever is a wait until the peer leaves or the server closes.
 const forever time.Duration = -1
 
-// How an exchange ends when it does not end well.
 var (
-	// errBroken asks for the connection to be broken, as the script wants it.
+	// errBroken makes the server break the connection, as the script says.
 	errBroken = errors.New("the script breaks the connection")
-	// errGone says that the peer left or the server was closed.
+	// errGone means that the peer left or the server was closed.
 	errGone = errors.New("the peer is gone")
 )
 
 var pingComment = []byte(": ping\n\n")
 
-// sink writes one answer's body in the way the step asks for. One goroutine
-// owns it.
+// sink writes one answer's body as the step says. One goroutine owns it.
 type sink struct {
 	ctx   context.Context
 	w     http.ResponseWriter
@@ -29,13 +27,13 @@ type sink struct {
 
 	split int           // bytes per write; 0: all at once
 	hold  bool          // collect everything for one write
-	pings time.Duration // comments while waiting, once a stream has begun
-	begun bool          // headers of a stream are out
+	pings time.Duration // interval of comments while a stream waits
+	begun bool          // a stream's headers are sent
 
 	held []byte
 }
 
-// begin sends the headers at once.
+// begin flushes the headers.
 func (k *sink) begin(stream bool) {
 	if k.flush != nil {
 		k.flush.Flush()
@@ -43,7 +41,7 @@ func (k *sink) begin(stream bool) {
 	k.begun = stream
 }
 
-// send writes one piece of the body, at once or as the step wants it.
+// send writes one piece of the body, or holds it back for release.
 func (k *sink) send(b []byte) error {
 	if k.hold {
 		k.held = append(k.held, b...)
@@ -80,7 +78,7 @@ func (k *sink) write(b []byte) error {
 	return nil
 }
 
-// wait lets time pass, unless the peer leaves before.
+// wait waits for d, or returns errGone if the peer leaves first.
 func (k *sink) wait(d time.Duration) error {
 	if d == 0 {
 		return nil

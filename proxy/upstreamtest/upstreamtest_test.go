@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// client has no pool: every request has its own connection, so that one fault
-// does not reach the next request.
+// client opens a connection for every request, so that one fault does not affect the
+// next request.
 func client(t *testing.T) *http.Client {
 	t.Helper()
 	tr := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
@@ -52,7 +52,7 @@ func postContext(t *testing.T, ctx context.Context, r *Running, payload string, 
 	return client(t).Do(req)
 }
 
-// ask posts, reads all and returns the status, the body and the read error.
+// ask posts a request and returns the status, the body and the read error.
 func ask(t *testing.T, r *Running, payload string, header ...string) (int, string, error) {
 	t.Helper()
 	res, err := post(t, r, payload, header...)
@@ -64,8 +64,8 @@ func ask(t *testing.T, r *Running, payload string, header ...string) (int, strin
 	return res.StatusCode, string(b), err
 }
 
-// told is what a stream said.
-type told struct {
+// streamResult is the content of a parsed stream.
+type streamResult struct {
 	events              []string // data of each event
 	role, text, reason  string
 	toolID, tool, args  string
@@ -78,8 +78,8 @@ type told struct {
 	err                 error
 }
 
-func readStream(rd io.Reader) told {
-	var s told
+func readStream(rd io.Reader) streamResult {
+	var s streamResult
 	br := bufio.NewReader(rd)
 	for {
 		line, err := br.ReadString('\n')
@@ -127,7 +127,7 @@ func readStream(rd io.Reader) told {
 	}
 }
 
-func stream(t *testing.T, r *Running, model, extra string) told {
+func stream(t *testing.T, r *Running, model, extra string) streamResult {
 	t.Helper()
 	res, err := post(t, r, body(model, `"stream":true,`+extra))
 	if err != nil {
