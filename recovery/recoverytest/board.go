@@ -7,24 +7,24 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Board is the boards of one process, without a store behind them and without
-// a goroutine. Safe for concurrent use.
+// Board holds boards in memory, without a store and without a goroutine. It is
+// safe for concurrent use.
 type Board struct {
 	mu     sync.Mutex
 	fields map[string]map[string]store.Field // by board and name
 }
 
-// NewBoard returns empty boards.
+// NewBoard returns a Board without fields.
 func NewBoard() *Board { return &Board{fields: map[string]map[string]store.Field{}} }
 
-// Any reports whether a board may have fields.
+// Any reports whether a board has fields, expired ones included.
 func (b *Board) Any(board string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.fields[board]) > 0
 }
 
-// Lookup returns a field that is still alive.
+// Lookup returns a field unless it has expired.
 func (b *Board) Lookup(board, field string) (store.Field, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,7 +32,7 @@ func (b *Board) Lookup(board, field string) (store.Field, bool) {
 	return f, ok && f.Alive(time.Now())
 }
 
-// Post puts a field on a board; with max, only if it lives longer than the one there.
+// Post sets a field of a board. With max set, it keeps an existing field that expires later.
 func (b *Board) Post(board string, f store.Field, max bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +45,8 @@ func (b *Board) Post(board string, f store.Field, max bool) {
 	b.fields[board][f.Name] = f
 }
 
-// Each calls fn with the fields of a board that are alive, until it returns false.
+// Each calls fn with the unexpired fields of a board until fn returns false. fn must
+// not call other methods of b.
 func (b *Board) Each(board string, fn func(store.Field) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +57,7 @@ func (b *Board) Each(board string, fn func(store.Field) bool) {
 	}
 }
 
-// Remove takes a field off a board.
+// Remove removes a field from a board.
 func (b *Board) Remove(board, field string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package recoverytest has what the tests of several steps of the recovery
-// need in the place of the real thing: an observer that keeps what it is told,
-// shared state that is not shared, and readers of requests and of compressed files that fail a test.
-// It tests nothing itself.
+// Package recoverytest has test doubles and helpers for the packages below
+// recovery: an observer that records events, an in-memory board, and functions
+// that parse requests and decompress files or fail the test. It has no tests of
+// its own.
 package recoverytest

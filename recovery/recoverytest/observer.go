@@ -8,7 +8,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Observer keeps what it is told. The zero value is ready, and safe for concurrent use.
+// Observer records events. The zero value is ready to use. It is safe for concurrent use.
 type Observer struct {
 	mu     sync.Mutex
 	events []recovery.Event
@@ -23,14 +23,14 @@ func (o *Observer) Observe(ev recovery.Event) {
 	o.events = append(o.events, ev)
 }
 
-// Events are the events so far, in their order.
+// Events returns the events so far, in order.
 func (o *Observer) Events() []recovery.Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.events)
 }
 
-// Count is how many events have this name.
+// Count returns how many events have this name.
 func (o *Observer) Count(name recovery.EventName) (n int) {
 	for _, ev := range o.Events() {
 		if ev.Name == name {
@@ -40,7 +40,7 @@ func (o *Observer) Count(name recovery.EventName) (n int) {
 	return n
 }
 
-// Names are the names of the events, in their order, with spaces between them.
+// Names returns the names of the events in order, separated by spaces.
 func (o *Observer) Names() string {
 	var names []string
 	for _, ev := range o.Events() {

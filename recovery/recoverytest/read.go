@@ -9,7 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Parse reads a request of a format; one that cannot be read fails the test.
+// Parse parses a request in a format; an error fails the test.
 func Parse[S ~string | ~[]byte](t testing.TB, raw S, format transcript.Format) *transcript.Body {
 	t.Helper()
 	b, err := transcript.Parse([]byte(raw), format, transcript.Limits{})
@@ -19,7 +19,7 @@ func Parse[S ~string | ~[]byte](t testing.TB, raw S, format transcript.Format) *
 	return b
 }
 
-// Gunzip is what a compressed file holds.
+// Gunzip returns the decompressed content of a file.
 func Gunzip(t testing.TB, file string) []byte {
 	t.Helper()
 	f, err := os.Open(file)
