@@ -18,11 +18,11 @@ import (
 	"github.com/rebound-llm/rebound/proxy/redact"
 )
 
-// badEnv is what the files in testdata/bad may name.
+// badEnv has the environment variables that the files in testdata/bad use.
 var badEnv = environment("SET=good", "SAME=good", "EMPTY=", "NEWLINE=\n", "BEARER=Bearer topsecret", "LINES=topsecret\nb", "SPACE= topsecret")
 
-// TestBadFiles compares the whole report. Rewrite the goldens with -update and
-// read the difference: these texts are what an operator sees.
+// TestBadFiles compares whole reports. After -update read the differences: operators
+// see these texts.
 func TestBadFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(paths) == 0 {
@@ -44,7 +44,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// What is wrong with the text and what is wrong with its values is reported together.
+// Problems of the YAML text and of its values are reported together.
 func TestEverythingAtOnce(t *testing.T) {
 	_, err := Parse("a.yaml", []byte("listen: !!str x\nlog: *nowhere\nlimits: {body: 1M}\nstream:\n  ilde: 1s\nmodels: [a]\ndrain: {}\n"), nil)
 	want := `a.yaml:1:9: has the tag !!str: tags are not used here, remove it
@@ -169,7 +169,7 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// Every integer of 64 bits is bytes, so far; a new one belongs on the list or not.
+// So far every int64 setting is a size in bytes. For a new one that is not, change this test.
 func TestSizeKeys(t *testing.T) {
 	have := map[string]bool{}
 	schema(reflect.TypeFor[Config](), "", func(key, _ string, typ reflect.Type) {

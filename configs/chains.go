@@ -14,8 +14,8 @@ var chains string
 // ChainsReference returns chains.yaml: the recovery chains with their steps.
 func ChainsReference() string { return chains }
 
-// Chains returns the recovery chains without an operator's changes. They are part of the program, and a test validates
-// them; doing that here would take almost half of the time to start. The error is an [Errors].
+// Chains returns the built-in recovery chains. It does not validate them, because that would take almost half of the
+// startup time; a test does. The error is an [Errors].
 func Chains() (annotate.Chains, error) {
 	var c annotate.Chains
 	if r := newReader("chains.yaml"); !r.readInto(reflect.ValueOf(&c).Elem(), []byte(chains)) || len(r.problems) > 0 {
@@ -24,8 +24,8 @@ func Chains() (annotate.Chains, error) {
 	return c, nil
 }
 
-// checkChains reports problems of an operator's changes of chains at a key. Without changes it reads nothing, which saves
-// a fifth of the time to start.
+// checkChains reports problems in an operator's changes to the chains. Without changes it does not read the chains, which
+// saves a fifth of the startup time.
 func (r *reader) checkChains(key string, cfg annotate.Config) {
 	if len(cfg.Chains) == 0 && len(cfg.Forbid) == 0 {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/annotate"
 )
 
-// TestChains pins the strategies and their prior confidence: metrics and
-// operators' files name them. They are valid, which is not seen to at a start.
+// TestChains pins the strategies and their prior confidence, because metrics and
+// operators' files name them. It also validates the chains, which a start does not.
 func TestChains(t *testing.T) {
 	c, err := parseChains("chains.yaml", []byte(ChainsReference()))
 	if err != nil {
@@ -62,7 +62,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// TestChainsReferenceExplainsEverySlot: what a template may have stands in the comments.
+// TestChainsReferenceExplainsEverySlot: the comments document every slot of a template.
 func TestChainsReferenceExplainsEverySlot(t *testing.T) {
 	head, _, _ := strings.Cut(ChainsReference(), "command_not_found:")
 	_, err := parseChains("c", []byte("timeout:\n  - {name: x, confidence: 1, iterations: 1, steps: ['{zzzzzzzzzzzz}']}\n"))
@@ -107,8 +107,8 @@ func TestBadChainFiles(t *testing.T) {
 	}
 }
 
-// TestOperatorsChains: what is wrong with an operator's changes is said at its
-// place in the operator's file, all at once.
+// TestOperatorsChains: all errors in an operator's changes are reported at their places
+// in the operator's file.
 func TestOperatorsChains(t *testing.T) {
 	check := func(text string) error {
 		r := newReader("my.yaml")
@@ -182,9 +182,9 @@ func FuzzParseChains(f *testing.F) {
 	})
 }
 
-// parseChains reads a complete set of recovery chains, as strictly as a
-// configuration: every category has its chain, and every strategy all of its
-// parts. The error is an [Errors]; nothing panics, whatever the text.
+// parseChains parses a complete set of recovery chains as strictly as a
+// configuration: every category must have a chain, and every strategy all of its
+// parts. The error is an [Errors]; no text makes it panic.
 func parseChains(name string, data []byte) (annotate.Chains, error) {
 	var c annotate.Chains
 	r := newReader(name)

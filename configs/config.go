@@ -93,13 +93,13 @@ const (
 	ContentOff = "off"
 )
 
-// origin says what a Config was read from, for the watcher.
+// origin records what a Config was read from, for the watcher and for Replaceable.
 type origin struct {
 	path  string // empty without a file
 	empty bool   // the file has no content
 	files []source
 
-	auth, upstreams bool // the text has entries in these sections
+	auth, upstreams bool // the file has entries in these sections
 }
 
 // Env looks up an environment variable, as os.LookupEnv does.
@@ -135,7 +135,7 @@ func Defaults() Config {
 //go:embed default.yaml
 var reference string
 
-// Reference returns default.yaml: every key, its default and what it does.
+// Reference returns default.yaml, which documents every key with its default.
 func Reference() string { return reference }
 
 // Listen returns the address to listen on.
@@ -304,7 +304,7 @@ func (r *reader) applyEnv(c *Config, env Env) {
 	}
 	if u, ok := c.Upstreams[c.DefaultUpstream]; ok && set(EnvUpstream, childKey("upstreams", c.DefaultUpstream)+".url", &u.URL) {
 		c.Upstreams[c.DefaultUpstream] = u
-		if !r.has("upstreams") { // a file that names upstreams names all of them
+		if !r.has("upstreams") { // naming one upstream in the environment replaces the default ones
 			delete(c.Upstreams, anthropicName)
 		}
 	}
@@ -339,6 +339,7 @@ func (r *reader) fill(c *Config) {
 	}
 }
 
+// list joins at most 20 names for a message.
 func list(names []string) string {
 	if len(names) > 20 {
 		names = append(slices.Clone(names[:20]), "…")

@@ -47,7 +47,7 @@ func compare(t *testing.T, golden, got string) {
 	}
 }
 
-// environment makes a lookup of NAME=value pairs.
+// environment returns a lookup in NAME=value pairs.
 func environment(pairs ...string) Env {
 	m := map[string]string{}
 	for _, p := range pairs {
@@ -66,7 +66,7 @@ func mustParse(t *testing.T, text string, env ...string) *Config {
 	return c
 }
 
-// same compares what two configurations say, not where they come from.
+// same compares two configurations, but not their origins.
 func same(t *testing.T, got, want Config) {
 	t.Helper()
 	got.origin, want.origin = origin{}, origin{}
@@ -101,10 +101,10 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 	}
 }
 
-// optional finds the # of settings; that of explanations has one space.
+// optional matches the # before settings; explanations have one space after it.
 var optional = regexp.MustCompile(`(?m)^([ \t]*)#([^ #\n]|  )`)
 
-// uncommented is the reference with its optional settings in force.
+// uncommented returns the reference with its optional settings enabled.
 func uncommented(t *testing.T) string {
 	t.Helper()
 	text := optional.ReplaceAllString(Reference(), "$1$2")
@@ -173,7 +173,7 @@ func TestReferenceOptionalSettingsAreValid(t *testing.T) {
 	}
 }
 
-// everything has every variable.
+// everything is an environment in which every variable is set, except overrides.
 func everything(name string) (string, bool) {
 	if strings.HasPrefix(name, "REBOUND_") || strings.HasSuffix(name, "_UPSTREAM_URL") || strings.HasPrefix(name, "OTEL_") {
 		return "", false
@@ -191,7 +191,7 @@ func TestExamples(t *testing.T) {
 			if _, err := Load(path, everything); err != nil {
 				t.Error(err)
 			}
-			// Nothing in an example is out of thin air: without its variables it says so.
+			// Without its variables an example may only fail because they are not set.
 			if _, err := Load(path, environment()); err != nil {
 				for _, p := range err.(Errors) {
 					if !strings.Contains(p.Message, "is not set") {
@@ -371,7 +371,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// Limits that are valid and do not do what one may expect.
+// Limits that are valid but do not do what one may expect.
 func TestLimitsWarn(t *testing.T) {
 	c, err := Parse("x.yaml", []byte(`
 auth:

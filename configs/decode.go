@@ -45,7 +45,7 @@ func newReader(name string) *reader {
 		anchors: map[string]ast.Node{}, aliased: map[*ast.AliasNode]ast.Node{}}
 }
 
-// readInto decodes a text into v, which holds the defaults. False means that the text is no YAML.
+// readInto decodes a text into v, which holds the defaults. It reports whether the text is valid YAML.
 func (r *reader) readInto(v reflect.Value, data []byte) bool {
 	r.lines = strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")
 	n, at, err := r.parseText(data)
@@ -80,11 +80,13 @@ func (r *reader) refuse(n ast.Node, key, format string, args ...any) {
 	r.reportAt(at, false, key, format, args...)
 }
 
+// reportAt adds a problem at a place; unknown means that the key is unknown.
 func (r *reader) reportAt(at place, unknown bool, key, format string, args ...any) {
 	p := Problem{File: r.name, Key: key, Message: redact.Quote(fmt.Sprintf(format, args...))}
 	r.problems = append(r.problems, r.locate(p, at, unknown))
 }
 
+// locate sets a problem's place and source line.
 func (r *reader) locate(p Problem, at place, unknown bool) Problem {
 	p.Line, p.Column = at.line, at.column
 	if at.line >= 1 && at.line <= len(r.lines) {
@@ -115,6 +117,7 @@ func (r *reader) unreadable(key string) bool {
 	return false
 }
 
+// find returns the place of a key or of its nearest parent in the file.
 func (r *reader) find(key string) place {
 	for ; key != ""; key = parentKey(key) {
 		if at, ok := r.places[key]; ok {
@@ -129,8 +132,8 @@ func (r *reader) find(key string) place {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// childKey is the path of an entry. Names with other characters than letters,
-// digits, - and _ are quoted, so that paths are unambiguous.
+// childKey returns the path of an entry. It quotes names with other characters than
+// letters, digits, - and _, so that paths are unambiguous.
 func childKey(parent, name string) string {
 	switch {
 	case !plainName.MatchString(name):

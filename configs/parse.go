@@ -22,7 +22,7 @@ import (
 const (
 	maxBytes  = 1 << 20
 	maxTokens = 60_000
-	maxDepth  = 100     // tokens that enclose one another, not levels
+	maxDepth  = 100     // enclosing tokens, several per level
 	maxNodes  = 100_000 // with aliases expanded
 )
 
@@ -45,11 +45,11 @@ type pair struct {
 	key   string
 	at    place
 	value ast.Node
-	dup   int // line of an earlier entry with this key, 0 when there is none
+	dup   int // line of the first entry with this key; 0 if this is the first
 }
 
-// parseText reads one document; the node is nil for an empty one. An error means that it cannot be read at all; it reports
-// other problems of the YAML.
+// parseText parses one document; the node is nil for an empty one. An error means that the document cannot be parsed.
+// Other problems, such as unknown aliases, are reported.
 func (r *reader) parseText(data []byte) (n ast.Node, at place, err error) {
 	if len(data) > maxBytes {
 		return nil, place{}, fmt.Errorf("is larger than 1MiB, which no configuration is: check that this is the right file")
@@ -171,8 +171,8 @@ func nodePlace(n ast.Node) place {
 	return tokenPlace(n.GetToken())
 }
 
-// Visit implements ast.Visitor: it resolves aliases, and reports syntax that is not supported. An anchor is defined from its
-// end on, so that no alias is inside its own anchor.
+// Visit implements ast.Visitor: it resolves aliases and reports unsupported syntax. An anchor is defined after its end, so
+// that no alias refers to an anchor around it.
 func (r *reader) Visit(n ast.Node) ast.Visitor {
 	switch n := n.(type) {
 	case *ast.AnchorNode:
@@ -204,7 +204,7 @@ func (r *reader) follow(n ast.Node) (ast.Node, kind) {
 		if to := r.aliased[in]; to != nil {
 			return r.follow(to)
 		}
-	case *ast.TagNode: // a scalar, too
+	case *ast.TagNode: // it would match ast.ScalarNode below
 	case ast.MapNode:
 		return n, mapping
 	case ast.ArrayNode:
@@ -229,7 +229,8 @@ func text(n ast.Node) string {
 	return n.GetToken().Value
 }
 
-// afford counts a node, so that aliases cannot make a small file large. The first one too many is reported.
+// afford counts a node and reports whether the limit allows it, so that aliases cannot expand a small file without bound.
+// The first node above the limit is a problem.
 func (r *reader) afford(n ast.Node) bool {
 	if r.visits++; r.visits == maxNodes+1 {
 		r.reportAt(nodePlace(n), false, "", "has too many values once its aliases are put in place: write them out, or use fewer")
@@ -237,7 +238,7 @@ func (r *reader) afford(n ast.Node) bool {
 	return r.visits <= maxNodes
 }
 
-// pairs lists the entries of a map, then those of merged maps whose keys it does not have.
+// pairs returns the entries of a map, then those of merged maps with other keys.
 func (r *reader) pairs(n ast.Node) (list []pair) {
 	own := map[string]int{}
 	var merged []ast.Node

@@ -13,7 +13,7 @@ import (
 // maxProblems limits the problems in one report; the rest is only counted.
 const maxProblems = 100
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one error in a configuration.
 type Problem struct {
 	File    string // as passed to Load; empty if it does not concern a file
 	Line    int    // from 1; 0 if it concerns no line, as for the environment
@@ -42,8 +42,8 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Errors is everything that is wrong with a configuration, in the order of the
-// file. It is never empty when it is returned as an error.
+// Errors lists all errors of a configuration in the order of the file. A returned
+// error is never an empty Errors.
 type Errors []Problem
 
 var _ error = Errors(nil)
@@ -84,7 +84,7 @@ func (e Errors) Detail() string {
 	return b.String()
 }
 
-// sortProblems orders by place, drops repetitions and cuts what is too long to read.
+// sortProblems sorts problems by place, drops duplicates and cuts off at maxProblems.
 func sortProblems(in []Problem) Errors {
 	slices.SortStableFunc(in, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -101,16 +101,16 @@ func sortProblems(in []Problem) Errors {
 }
 
 var (
-	// secretLine finds lines that may hold a secret, by mistake or in a URL.
+	// secretLine matches lines that may hold a secret, by mistake or in a URL.
 	secretLine = regexp.MustCompile(`(?i)(key|secret|token|password|credential|authorization|cookie)["']?\s*:|:.*@`)
-	// secretPath finds keys near which people write secrets; of these, harmless
-	// lines may be shown.
+	// secretPath matches keys where people write secrets by mistake; only their
+	// harmless lines are shown.
 	secretPath   = regexp.MustCompile(`^auth\b|_env$|^upstreams.*[^.]\.(keys|headers|query|proxy)\b`)
 	harmlessLine = regexp.MustCompile(`^[\s-]*((name|weight|models|file|admin_file): [^{]*|([a-z]+_)*env: ([A-Z_][A-Z0-9_]*|[a-z_][a-z0-9_]{0,23}))(\s+#.*)?$`)
 )
 
-// sourceLine returns a line of the file for display. If it may hold a secret, by its key or because the key is unknown, it
-// ends after the first colon or dash. It has no control characters.
+// sourceLine returns a line of the file for display, without control characters. A line that may hold a secret, because of
+// its key or an unknown key, is cut after the first colon or dash.
 func sourceLine(line, key string, unknown bool) string {
 	line = strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f {

@@ -16,10 +16,10 @@ import (
 	"github.com/rebound-llm/rebound/store/redis"
 )
 
-// Redacted renders the effective configuration as YAML, in the order of the
+// Redacted returns the effective configuration as YAML, in the order of the
 // reference, without secrets: keys show the variable or file they come from.
-// What is not set and has no default is left out. Except for what was redacted,
-// loading it gives the same configuration.
+// Settings that are unset and have no default are left out. Except for what was
+// redacted, loading the result gives the same configuration.
 func (c Config) Redacted() string {
 	var b strings.Builder
 	render(&b, reflect.ValueOf(c), "", "")
@@ -105,7 +105,7 @@ func renderList(b *strings.Builder, name string, v reflect.Value, key, indent st
 		for i := range v.Len() {
 			var in strings.Builder
 			render(&in, v.Index(i), key+"["+strconv.Itoa(i)+"]", indent+"    ")
-			// The first entry stands beside the dash.
+			// The first line goes after the dash.
 			fmt.Fprintf(b, "%s  - %s", indent, strings.TrimPrefix(in.String(), indent+"    "))
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Replaceable reports why next must not replace c in a running gateway, nil if it may. The error is an
-// [Errors].
+// Replaceable returns an [Errors] if next must not replace c in a running gateway, or nil.
 //
-// Half a file is often valid YAML. So a reload cannot remove what protects the gateway or says where requests go: the
-// last gateway key, the sections auth and upstreams. A change of listen needs a restart too.
+// Half of a file is often valid YAML. So a reload cannot remove what protects the gateway or decides where requests go:
+// the last gateway key, and the sections auth and upstreams. A change of listen takes effect only after a restart, so
+// next must not expose upstream keys at the current address.
 func (c *Config) Replaceable(next *Config) error {
 	var problems Errors
 	refuse := func(key, format string, args ...any) {
@@ -37,7 +37,7 @@ func (c *Config) Replaceable(next *Config) error {
 	return problems
 }
 
-// exposed returns an upstream whose keys everybody who reaches the gateway can use.
+// exposed returns an upstream whose keys anyone who reaches the gateway can use.
 func (c *Config) exposed() (name string, ok bool) {
 	if len(c.Proxy.Auth.Keys) > 0 {
 		return "", false
@@ -50,7 +50,7 @@ func (c *Config) exposed() (name string, ok bool) {
 	return "", false
 }
 
-// gives reports whether the file has anything below a key of the top level.
+// gives reports whether the file has any key in a top-level section.
 func (r *reader) gives(section string) bool {
 	for key := range r.places {
 		if strings.HasPrefix(key, section+".") {

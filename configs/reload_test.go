@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What a running gateway must not take over: half a file that is valid YAML, and what
-// only another socket would make safe.
+// A running gateway refuses half of a file that is valid YAML, and settings that are
+// only safe on another listen address.
 func TestReplaceable(t *testing.T) {
 	const (
 		ups   = "upstreams: {default: {url: \"http://127.0.0.1:9000/v1\"}}\n"
@@ -49,7 +49,7 @@ func TestReplaceable(t *testing.T) {
 	}
 }
 
-// What was asked for while a file is being written is read when it is still.
+// A reload requested while a file is being written waits until it stops changing.
 func TestReloadWaitsForTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestReloadWaitsForTheEnd(t *testing.T) {
 		write(t, path, level("info"))
 		s := watch(t, dir, path)
 		defer s.stop()
-		stamp := func() { // the bubble's clock is not that of the disk
+		stamp := func() { // the bubble's clock differs from the file system's
 			if err := os.Chtimes(path, time.Now(), time.Now()); err != nil {
 				t.Fatal(err)
 			}

@@ -13,16 +13,17 @@ import (
 //go:embed rules
 var ruleFiles embed.FS
 
-// UpstreamRules returns the rules that recognise errors of upstreams, in the
-// order in which they are tried: the files of rules/upstream by their names. Each
-// call reads them anew, which takes some milliseconds.
+// UpstreamRules returns the rules that recognise upstream errors in the order in
+// which they are tried: the files in rules/upstream by name. Each call parses them
+// again, which takes some milliseconds.
 func UpstreamRules() (rule.Set, error) { return readRules("rules/upstream") }
 
-// ToolRules returns the rules that recognise failures in tools' results, as
-// UpstreamRules does: the files of rules/tools.
+// ToolRules returns the rules that recognise failures in tool results, from
+// rules/tools. Otherwise it is like UpstreamRules.
 func ToolRules() (rule.Set, error) { return readRules("rules/tools") }
 
-// PreferenceRules returns the rules that recognise what persons rule out.
+// PreferenceRules returns the rules that recognise what users and instructions
+// forbid, from rules/preferences.
 func PreferenceRules() (rule.Set, error) { return readRules("rules/preferences") }
 
 // readRules joins the files of a folder.
@@ -46,8 +47,8 @@ func readRules(folder string) (rule.Set, error) {
 	return rule.Join(sets...), nil
 }
 
-// checkRules runs the examples of the operator's rules, with the program's rules behind them. Without such rules it
-// reads nothing.
+// checkRules runs the examples of the operator's rules, followed by the built-in rules. Without operator's rules it
+// parses no rules.
 func (r *reader) checkRules(c *Config) {
 	if own := c.Classify.Rules; len(own) > 0 && !r.failed("classify") {
 		r.reportAll("classify", classify.New(UpstreamRules, own...).Check(len(own)))

@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// example says what a value of the type looks like, for messages.
+// example describes a value of the type, for messages.
 func example(t reflect.Type) string {
 	switch {
 	case t == durationType:
@@ -33,7 +33,7 @@ func example(t reflect.Type) string {
 	return "single value (a number)"
 }
 
-// setScalar reads the text of a scalar into v; size lets integers be bytes with a unit.
+// setScalar parses a scalar into v; with size set, integers are bytes and may have a unit.
 func setScalar(n ast.Node, v reflect.Value, size bool) error {
 	s := text(n)
 	switch {
@@ -193,7 +193,7 @@ func parseFloat(s string) (float64, error) {
 	return f, nil
 }
 
-// Duration returns the shortest spelling that parseDuration accepts.
+// Duration formats a duration without trailing zero units: 1h instead of 1h0m0s.
 func Duration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -205,7 +205,7 @@ func Duration(d time.Duration) string {
 	return s
 }
 
-// formatSize uses the largest unit that leaves a whole number.
+// formatSize formats bytes with the largest unit that gives a whole number.
 func formatSize(n int64) string {
 	for _, u := range []struct {
 		name string

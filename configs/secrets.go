@@ -24,11 +24,11 @@ const (
 	maxCertificate = 4 << 20
 )
 
-// source is a file that took part in a configuration, and what was in it.
+// source is a file that a configuration was read from, with a hash of its content.
 type source struct {
 	path  string
 	limit int64             // bytes; 0 for the configuration itself
-	sum   [sha256.Size]byte // of the content, or of the reason why there is none
+	sum   [sha256.Size]byte // of the content, or of the error
 }
 
 func newSource(path string, limit int64, data []byte, err error) source {
@@ -44,8 +44,8 @@ func newSource(path string, limit int64, data []byte, err error) source {
 	return s
 }
 
-// readFile reads a file that the configuration names and remembers it for the
-// watcher. Only regular files: a pipe would block the start.
+// readFile reads a file that the configuration names and records it for the watcher.
+// It accepts only regular files: a pipe would block the start.
 func (r *reader) readFile(path string, limit int64) ([]byte, error) {
 	data, err := readRegular(path, limit)
 	r.sources = append(r.sources, newSource(path, limit, data, err))
@@ -97,7 +97,7 @@ func (r *reader) secrets(c *Config, env Env) {
 		for i := range u.Keys {
 			k := &u.Keys[i]
 			if len(k.Command) > 0 && k.Env == "" && k.File == "" {
-				continue // it is printed when it is needed
+				continue // the command runs when the key is needed
 			}
 			k.Value = r.secret(fmt.Sprintf("%s.keys[%d]", key, i), "env", "file", k.Env, &k.File, env)
 		}
@@ -114,7 +114,7 @@ func (r *reader) secrets(c *Config, env Env) {
 func (r *reader) redisSecrets(d *redis.Config, env Env) {
 	const key = "store.redis"
 	switch _, fromEnv := r.fromEnv[key+".url"]; {
-	case fromEnv: // it has been read
+	case fromEnv: // applyEnv has set the URL
 	case d.URL != "" && d.URLEnv != "":
 		r.report(key+".url_env", "is given beside url: remove one of them")
 	case d.URLEnv != "":
@@ -138,8 +138,8 @@ func (r *reader) redisSecrets(d *redis.Config, env Env) {
 
 var envName = regexp.MustCompile(`^([A-Z_][A-Z0-9_]*|[a-z_][a-z0-9_]{0,23})$`)
 
-// secret reads one secret from the environment or a file. With neither, or
-// both, it is empty: whether that is allowed is the owner's Validate to say.
+// secret reads one secret from the environment or a file. With neither or both it
+// returns "": the Validate of the setting's package decides whether that is allowed.
 func (r *reader) secret(key, envKey, fileKey, name string, file *string, env Env) string {
 	r.resolve(file)
 	switch {
@@ -148,7 +148,7 @@ func (r *reader) secret(key, envKey, fileKey, name string, file *string, env Env
 	case name != "":
 		at := joinKey(key, envKey)
 		if len(name) > 100 || !envName.MatchString(name) {
-			// Perhaps the secret itself: it is not repeated.
+			// It may be the secret itself, so the message does not contain it.
 			if value, ok := env(name); ok && value != "" {
 				return r.checkSecret(at, value)
 			}
@@ -187,8 +187,8 @@ func (r *reader) secret(key, envKey, fileKey, name string, file *string, env Env
 	return ""
 }
 
-// absent stands for a secret that is not on this machine. Each differs, as
-// secrets must; a URL is a valid one.
+// absent returns a placeholder for a secret that is not on this machine. Each is
+// different, as secrets must be; for a URL it is a valid URL.
 func absent(key string) string {
 	if strings.HasSuffix(key, "url_env") {
 		return "redis://not-known-here:6379"
@@ -196,7 +196,8 @@ func absent(key string) string {
 	return "not-known-here-" + key
 }
 
-// checkSecret refuses what could not be sent in a header; a database is less particular.
+// checkSecret reports a secret that cannot be sent in an HTTP header. Secrets of the
+// store may have any characters except control characters.
 func (r *reader) checkSecret(key, value string) string {
 	value = strings.TrimRight(value, "\r\n")
 	switch {
@@ -235,8 +236,8 @@ func quotePath(path string) string {
 	return fmt.Sprintf("%q", path)
 }
 
-// certificates checks the PEM files of one TLS client, so that a mistake is
-// found with its line and not by the first connection.
+// certificates checks the PEM files of one TLS client, so that mistakes are reported
+// with their line instead of at the first connection.
 func (r *reader) certificates(key string, ca, cert, certKey *string) {
 	r.resolve(ca)
 	if *ca != "" && !r.secretless {

@@ -7,7 +7,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// nearest returns the candidate that a name was probably meant to be, or "".
+// nearest returns the candidate that is most similar to a misspelt name, or "".
 func nearest(name string, candidates []string) string {
 	plain := strings.NewReplacer("-", "", "_", "", " ", "", ".", "")
 	wanted := plain.Replace(strings.ToLower(name))

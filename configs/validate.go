@@ -19,7 +19,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/route"
 )
 
-// validate asks every package about its part, then checks what concerns several.
+// validate calls every package's Validate, then checks what concerns several packages.
 func (r *reader) validate(c *Config) {
 	r.validateValue(reflect.ValueOf(c).Elem(), "")
 	r.checkListen(c)
@@ -39,8 +39,8 @@ func (r *reader) validate(c *Config) {
 	}
 }
 
-// validateValue calls Validate wherever there is one and gives what it reports
-// the full path of the key.
+// validateValue calls Validate on v or on the values in it, and reports the errors
+// under the full path of the key.
 func (r *reader) validateValue(v reflect.Value, key string) {
 	if own, ok := v.Interface().(interface{ Validate() error }); ok {
 		r.reportAll(key, own.Validate())
@@ -77,7 +77,7 @@ func mapNames(v reflect.Value) map[string]bool {
 
 var keyPath = regexp.MustCompile(`^[a-z][a-z0-9_]*(\[[0-9]+\])*(\.[a-z][a-z0-9_]*(\[[0-9]+\])*)*$`)
 
-// reportAll takes a joined error apart; each of its messages begins with its key.
+// reportAll reports each part of a joined error. The parts start with their keys.
 func (r *reader) reportAll(key string, err error) {
 	if err == nil {
 		return
@@ -98,7 +98,7 @@ func (r *reader) reportAll(key string, err error) {
 	}
 }
 
-// loopback tells whether only this machine can reach an address.
+// loopback reports whether only this machine can reach an address.
 func loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -243,15 +243,15 @@ func (r *reader) checkUpstream(c *Config, name string, u upstream.Config) {
 	}
 }
 
-// checkLoop refuses an upstream that is the gateway itself: each request would
-// come back as another one.
+// checkLoop refuses an upstream that is the gateway itself, because each request would
+// cause another one without end.
 func (r *reader) checkLoop(listen, key string, u upstream.Config) {
 	to, err := url.Parse(u.URL)
 	host, port, lerr := net.SplitHostPort(listen)
 	if err != nil || lerr != nil || u.Proxy != "" || to.Port() != port && (to.Port() != "" || defaultPorts[to.Scheme] != port) {
 		return
 	}
-	own, _ := netip.ParseAddr(host) // the zero one for a name
+	own, _ := netip.ParseAddr(host) // the zero address for a name
 	any := host == "" || own.IsUnspecified()
 	name := to.Hostname()
 	at, _ := netip.ParseAddr(name)
@@ -264,7 +264,7 @@ func (r *reader) checkLoop(listen, key string, u upstream.Config) {
 	}
 }
 
-// defaultPorts are those of URLs that name none.
+// defaultPorts are the ports of URLs without one.
 var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
 // thisMachine reports whether an address is one of this machine's.
@@ -308,8 +308,8 @@ func (r *reader) checkModel(c *Config, name string, m route.Model) {
 	}
 }
 
-// checkWeight refuses 0, which looks like a way to switch an entry off and is
-// what an entry has that says nothing.
+// checkWeight refuses an explicit weight of 0: it looks like a way to disable an entry,
+// but means the same as no weight.
 func (r *reader) checkWeight(entry string, weight float64) {
 	if weight == 0 && r.has(entry+".weight") && !r.failed(entry+".weight") {
 		r.report(entry+".weight", "must be above 0: to leave an entry unused, remove it")

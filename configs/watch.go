@@ -13,7 +13,7 @@ const (
 	minInterval = 100 * time.Millisecond
 	settleTime  = 500 * time.Millisecond // a changed file must stay as it is for this long
 	settleTries = 20                     // then it is read even if it keeps changing
-	racy        = 2 * time.Second        // a file as young as this may change without a new time
+	racy        = 2 * time.Second        // a file this young may change without a new modification time
 )
 
 // Watcher reloads a configuration when its file, or a file that it names,
@@ -28,13 +28,13 @@ type Watcher struct {
 	reload chan struct{}
 	done   chan struct{}
 
-	empty   bool     // the file in force is
-	applied []source // of the configuration in force
-	seen    []source // of the last try, good or bad
+	empty   bool     // the applied configuration's file has no content
+	applied []source // the files of the applied configuration
+	seen    []source // the files of the last attempt, successful or not
 	stats   map[watched]reading
 }
 
-// watched is one file; the same one may be read for two purposes.
+// watched is one file with its limit; a file may be watched with several limits.
 type watched struct {
 	path  string
 	limit int64
@@ -47,17 +47,16 @@ type reading struct {
 	src  source
 }
 
-// Watch looks after the files of a loaded configuration until the context
-// ends. Every interval it compares them with what current was made of: by
-// time, size and identity first, then by content, so that atomic renames and
-// the symbolic links of Kubernetes are seen. What has changed is read once it
-// has been still for a moment.
+// Watch watches the files of a loaded configuration until the context ends. Every
+// interval it compares them with those that current was read from: by time, size and
+// identity first, then by content, so that it notices atomic renames and the symbolic
+// links of Kubernetes. It reads changed files once they have stopped changing.
 //
-// A good configuration goes to onChange; the same content again does not. A bad
-// one goes to onError, once for each distinct content, and the old one stays in
-// force; a file that has become empty is bad too. Both are called from one goroutine, one after the other; they may
-// block, and then no further change is noticed meanwhile. A configuration that
-// was not loaded from a file changes only by [Watcher.Reload].
+// A valid configuration goes to onChange, unless its content is the same as before. An
+// invalid one goes to onError, once for each distinct content, and the old one stays; a
+// file that has become empty is invalid too. One goroutine calls both functions; while
+// they block, further changes are not noticed. A configuration that was not loaded from
+// a file changes only by [Watcher.Reload].
 func Watch(ctx context.Context, current *Config, env Env, interval time.Duration, onChange func(*Config), onError func(error)) *Watcher {
 	w := &Watcher{
 		env: env, path: current.origin.path, interval: max(interval, minInterval),
@@ -70,9 +69,9 @@ func Watch(ctx context.Context, current *Config, env Env, interval time.Duration
 	return w
 }
 
-// Reload reads the files now, or as soon as they are still, and reports to onChange
-// or onError even if nothing has changed, as an operator expects of SIGHUP. It does not
-// wait; calls that come before the first is served are one.
+// Reload reads the files now, or as soon as they have stopped changing, and calls
+// onChange or onError even if nothing has changed, as operators expect of SIGHUP. It
+// does not wait; calls before the first one is handled count as one.
 func (w *Watcher) Reload() {
 	select {
 	case w.reload <- struct{}{}:
@@ -80,7 +79,7 @@ func (w *Watcher) Reload() {
 	}
 }
 
-// Done is closed when the watcher has ended: the context is over and no call is running.
+// Done is closed when the context has ended and no callback is running.
 func (w *Watcher) Done() <-chan struct{} { return w.done }
 
 func (w *Watcher) run(ctx context.Context) {
@@ -103,7 +102,8 @@ func (w *Watcher) run(ctx context.Context) {
 	}
 }
 
-// try loads and reports. Forced, it reports also what is not new.
+// try loads the configuration and calls onChange or onError. With forced set it does so
+// even if the content is not new.
 func (w *Watcher) try(ctx context.Context, forced bool) {
 	l, err := load(w.path, w.env, false)
 	c, files := l.config, l.files
@@ -111,8 +111,8 @@ func (w *Watcher) try(ctx context.Context, forced bool) {
 		return
 	}
 	if err == nil && c.origin.empty && !w.empty {
-		// A full disk or an interrupted editor; the defaults would lock everybody
-		// out, or let everybody in.
+		// The cause may be a full disk or an interrupted editor. The defaults would
+		// lock everybody out, or let everybody in.
 		err = Errors{{File: w.path, Message: "is empty now: if the defaults are meant, write {} into it"}}
 	}
 	repeated := slices.Equal(files, w.seen)
@@ -128,7 +128,7 @@ func (w *Watcher) try(ctx context.Context, forced bool) {
 	}
 }
 
-// settle waits until two looks at the files agree. False: the context ended.
+// settle waits until two readings of the files agree. It returns false if the context ended.
 func (w *Watcher) settle(ctx context.Context) bool {
 	timer := time.NewTimer(settleTime)
 	defer timer.Stop()
@@ -147,7 +147,7 @@ func (w *Watcher) settle(ctx context.Context) bool {
 	return true
 }
 
-// quiet reports whether no file was written in the last moment, by their times.
+// quiet reports whether no file was modified within settleTime.
 func (w *Watcher) quiet() bool {
 	for _, f := range w.seen {
 		info, err := os.Stat(f.path)
@@ -162,7 +162,7 @@ func (w *Watcher) changed(files []source) bool {
 	return !slices.Equal(files, w.look(files))
 }
 
-// look reads the same files again, as far as they may have changed.
+// look reads the files again if they may have changed.
 func (w *Watcher) look(files []source) []source {
 	out := make([]source, len(files))
 	for i, f := range files {
@@ -182,7 +182,7 @@ func (w *Watcher) lookAt(f source) source {
 	var data []byte
 	switch {
 	case err == nil && f.limit == 0 && !info.Mode().IsRegular() && !info.IsDir():
-		return f // a pipe can be read once only; it was
+		return f // a pipe cannot be read again
 	case f.limit == 0:
 		data, err = readBounded(f.path, maxBytes+1)
 	default:

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// watching is a file under watch, inside a bubble with its own clock.
+// watching is a watched file inside a synctest bubble.
 type watching struct {
 	t       *testing.T
 	dir     string
@@ -50,7 +50,7 @@ func watch(t *testing.T, dir, path string) *watching {
 	return s
 }
 
-// expect waits long enough and compares what was called so far.
+// expect waits long enough and checks the number of calls so far.
 func (s *watching) expect(step string, changes, errs int) {
 	s.t.Helper()
 	time.Sleep(10 * time.Second)
@@ -96,7 +96,7 @@ func TestWatch(t *testing.T) {
 		s.expect("what is in force anyway", 1, 2)
 
 		next := filepath.Join(dir, "next")
-		write(t, next, level("debu")) // the same size as before, another file
+		write(t, next, level("debu")) // another file of the same size
 		if err := os.Rename(next, path); err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestWatchSecretFiles(t *testing.T) {
 	})
 }
 
-// What changed between Load and Watch is not missed.
+// A change between Load and Watch is noticed.
 func TestWatchStartsFromWhatWasLoaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "c.yaml")
@@ -211,7 +211,7 @@ func TestWatchStartsFromWhatWasLoaded(t *testing.T) {
 	})
 }
 
-// A file that is being written is read when it is still.
+// A file that is being written is read once it stops changing.
 func TestWatchWaitsForTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -252,7 +252,7 @@ func TestReloadWithoutFile(t *testing.T) {
 	})
 }
 
-// An old file whose time, size and identity are the same is not read again.
+// An old file with the same time, size and identity is not read again.
 func TestUnchangedFilesAreNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.yaml")
 	write(t, path, "aaaa")
