@@ -14,8 +14,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// maxCompressInput is the limit of the input in bytes, far above any context window.
-const maxCompressInput = 256 << 20
+// maxRequestInput is the limit of the input in bytes, far above any context window.
+const maxRequestInput = 256 << 20
 
 // compressCommand makes a request fit a context window.
 func (p *program) compressCommand() *cobra.Command {
@@ -44,7 +44,7 @@ such file, not a request, or wrong command line.`,
 		if cmd.Flags().Changed("reserve") {
 			keep = int(*reserve)
 		}
-		raw, err := p.readAll(args, maxCompressInput)
+		raw, err := p.readAll(args, maxRequestInput)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os/signal"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -22,22 +21,31 @@ import (
 )
 
 // eventFilters lists the filters of events; the flags and the API use the same names.
-var eventFilters = [...]string{"event", "session", "model", "target", "class", "request", "key", "status", "slower"}
+var eventFilters = [...]struct{ name, usage string }{
+	{"event", "show only events with this `NAME`, such as request_done"},
+	{"session", "show only events of the session with this `ID`"},
+	{"model", "show only events of this `MODEL`, as clients name it"},
+	{"target", "show only events of this `TARGET`, an upstream or UPSTREAM/MODEL"},
+	{"class", "show only events with this error `CLASS`"},
+	{"request", "show only events of the request with this `ID`, of the gateway (X-Rebound-Request) or the upstream"},
+	{"key", "show only events of the gateway key with this `NAME`"},
+	{"status", "show only events with this HTTP `STATUS`"},
+	{"slower", "show only events of requests that took at least this many `MILLISECONDS`"},
+}
 
 // eventsCommand prints the recent events, or follows new ones.
 func (p *program) eventsCommand() *cobra.Command {
 	c := p.adminCommand("events", "Show how failures were recovered, on all replicas",
 		`Shows what a running gateway, and all replicas that share its store, did about
-failures: the last events, and with --follow also new ones. Filters may be repeated.
---request takes the gateway's id (X-Rebound-Request) or the upstream's; --slower takes
-milliseconds.`, cobra.NoArgs)
+failures: the last events, and with --follow also new ones. A repeated filter shows
+the events with any of its values.`, cobra.NoArgs)
 	follow := c.Flags().Bool("follow", false, "keep printing new events until Ctrl-C")
 	last := c.Flags().Int("last", 20, "start with the last `N` events")
 	requests := c.Flags().Bool("requests", false, "also show requests of this gateway without failures: the last thousand, and new ones with --follow")
 	asJSON := c.Flags().Bool("json", false, "print each event as one line of JSON")
 	var filters [len(eventFilters)]*[]string
-	for i, name := range eventFilters {
-		filters[i] = c.Flags().StringArray(name, nil, "show only events with this `"+strings.ToUpper(name)+"`")
+	for i, f := range eventFilters {
+		filters[i] = c.Flags().StringArray(f.name, nil, f.usage)
 	}
 	show := func(event []byte) error {
 		if *asJSON {
@@ -50,8 +58,8 @@ milliseconds.`, cobra.NoArgs)
 	}
 	return c.do(func([]string) error {
 		query := url.Values{"last": {strconv.Itoa(*last)}}
-		for i, name := range eventFilters {
-			query[name] = *filters[i]
+		for i, f := range eventFilters {
+			query[f.name] = *filters[i]
 		}
 		if *requests {
 			query.Set("requests", "1")

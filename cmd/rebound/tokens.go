@@ -12,9 +12,6 @@ import (
 	"github.com/rebound-llm/rebound/tokenizer"
 )
 
-// maxTokensInput is the limit of the input in bytes, far above any context window.
-const maxTokensInput = 256 << 20
-
 // defaultTextModel is the model for --text without --model.
 const defaultTextModel = "gpt-4o"
 
@@ -46,7 +43,7 @@ wrong command line.`,
 	model := cmd.Flags().String("model", "", "`MODEL` whose tokens to count; the default is the request's, or gpt-4o with --text")
 	text := cmd.Flags().Bool("text", false, "count the input as plain text, not as a request")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		raw, err := p.readAll(args, maxTokensInput)
+		raw, err := p.readAll(args, maxRequestInput)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ import (
 // rewriteStats counts how a session's requests were rewritten.
 type rewriteStats struct {
 	rewritten int // requests that arrived in another form than the client's
-	changed   int // of those, how often the part that two requests share was rewritten anew
+	changed   int // of those, how often the part that two requests share changed
 	before    string
 	sent      []byte
 }
@@ -67,7 +67,7 @@ func TestFitSessions(t *testing.T) {
 			}
 			for replicas := 1; replicas <= 2; replicas++ {
 				if replicas == 1 && i > 0 {
-					continue // one alone is asked no more than two are
+					continue // a single replica makes no more requests than two
 				}
 				t.Run(fmt.Sprintf("%s/%d/%d", c.name, run.window, replicas), func(t *testing.T) {
 					t.Parallel()

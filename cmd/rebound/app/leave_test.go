@@ -95,8 +95,7 @@ func TestClientsLeave(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 
-	// What was taken for those requests was given back: the target is asked again,
-	// by several at a time.
+	// All places were given back: the target serves several requests at a time again.
 	script(t, up, "prim", "delay=100ms")
 	eventually(t, 20*time.Second, "the first target is asked again", func() bool {
 		return g.must(chat("shared", false, "")).target() == "default/prim"

@@ -69,7 +69,7 @@ func TestReplicasShareLimits(t *testing.T) {
 			codes[code]++
 		}
 	}
-	// One more where a minute of the clock ends meanwhile: then what was counted fades.
+	// One more if a minute of the clock ends meanwhile, because the count then fades.
 	if answered < 10 || answered > 11 || codes["key_requests_per_minute"] != 22-answered {
 		t.Errorf("%d of two replicas' requests were answered, want 10; %v", answered, codes)
 	}

@@ -19,7 +19,7 @@ func TestMemoryOfARequest(t *testing.T) {
 	const (
 		size  = 2 << 20
 		part  = 256      // bytes that a message, a call or a tool counts at least
-		slack = 16 << 20 // bytes of what is looked at before there is too much of it
+		slack = 16 << 20 // bytes that are read before a limit is reached
 	)
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

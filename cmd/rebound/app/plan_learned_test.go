@@ -37,7 +37,7 @@ func TestPlansAreLearned(t *testing.T) {
 		}
 	}
 
-	// As thirty other sessions of this client, of which eight were told nothing.
+	// Thirty other sessions of this client, eight of them without a note.
 	entry := func(i int, change ...string) string {
 		change = append(change, `"id":"`+o.Get("id").Str+`"`, fmt.Sprintf(`"id":"i%d"`, i), `"session":"`+o.Get("session").Str+`"`, fmt.Sprintf(`"session":"s%d"`, i))
 		return strings.NewReplacer(change...).Replace(line) + "\n"

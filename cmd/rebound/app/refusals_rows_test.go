@@ -13,7 +13,7 @@ import (
 type refusalCase struct {
 	defect  conversation
 	accepts func(body gjson.Result) bool
-	// keeps are texts of the client that the request still has after the mend.
+	// keeps lists texts of the client that the request still has after the repair.
 	keeps []string
 	// first: the answer is made of the refusal itself, without another attempt.
 	// again: nothing is learnt, since it is about that request and not its target.

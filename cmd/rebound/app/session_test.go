@@ -272,7 +272,7 @@ func TestSessionGoesOn(t *testing.T) {
 	k = k.with(says("I stopped here."), user("Use ninja instead."))
 	mustReachModel(t, g.must(k.body()))
 	mustReachModel(t, g.must(k.body()))
-	for n := range 4 { // fails anew, from the beginning
+	for n := range 4 { // the count starts again
 		id := fmt.Sprintf("call_g%d", n)
 		k = k.with(calls(call(id, "bash", `{"command":"make"}`)), result(id, broken))
 		mustReachModel(t, g.must(k.body()))

@@ -157,7 +157,7 @@ func TestTwentyFaults(t *testing.T) {
 			srv.Pause()
 			time.Sleep(time.Second)
 			srv.Resume()
-		case 2: // what was asked is never answered
+		case 2: // requests are never answered
 			srv.Pause()
 			time.Sleep(time.Second)
 			srv.Restart()
@@ -177,7 +177,7 @@ func TestTwentyFaults(t *testing.T) {
 			srv.Do("REPLICAOF", "NO", "ONE")
 		case 8:
 			srv.Do("CLIENT", "PAUSE", "300", "ALL")
-		case 9: // it comes and goes
+		case 9: // short outages
 			for range 5 {
 				srv.Pause()
 				time.Sleep(60 * time.Millisecond)

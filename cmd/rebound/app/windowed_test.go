@@ -22,9 +22,9 @@ const fitModel = "gpt-4o"
 //
 //   - a prompt is the tokens of its tools and messages and four for each message;
 //   - one above the window is refused in OpenAI's words, and is not billed;
-//   - of what is accepted, as much is read from the cache as it has in common,
-//     from its beginning, with any request that was accepted before, rounded
-//     down to 128 tokens; the rest, rounded in the same way, is written to it;
+//   - of an accepted prompt, the longest beginning that any earlier accepted request
+//     has, rounded down to 128 tokens, is read from the cache; the rest, rounded in the
+//     same way, is written to it;
 //   - the bill is input + 1.25 × written + 0.1 × read.
 type windowed struct {
 	window  int  // 0: unlimited
