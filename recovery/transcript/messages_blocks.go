@@ -96,15 +96,6 @@ func blockType(block []byte) string {
 	return string(nameOf(kind))
 }
 
-// behindElements returns the offset behind the last message of the history.
-func (b *Body) behindElements() int {
-	last := b.elements[len(b.elements)-1]
-	if last.split > 0 {
-		return int(b.splits[last.split-1].end)
-	}
-	return int(last.end)
-}
-
 // planBlocks is plan for the history of a format in which messages may be split into blocks.
 func (e *Edit) planBlocks(out []Splice, list *field) ([]Splice, error) {
 	b, tail := e.body, e.tail
