@@ -61,16 +61,20 @@ func (s *Server) readBody(c echo.Context, who client, lim LimitsConfig) (*buffer
 	} else {
 		b.bytes, err = b.fill(b.bytes, src, req.ContentLength, lim)
 	}
-	if err != nil && req.Header.Get("Expect") == "" {
-		src.discard()
+	if err != nil {
+		b.end(false) // before the rest is read: others need the memory
+		if req.Header.Get("Expect") == "" {
+			src.discard()
+		}
+		src.end()
+		return nil, err
 	}
 	src.end()
-	if err == nil && name != "" {
-		err = b.decode(name, lim)
-	}
-	if err != nil {
-		b.end(false)
-		return nil, err
+	if name != "" {
+		if err = b.decode(name, lim); err != nil {
+			b.end(false)
+			return nil, err
+		}
 	}
 	return b, nil
 }

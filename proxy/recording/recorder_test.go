@@ -252,7 +252,7 @@ func TestStoreAway(t *testing.T) {
 		defer cancel()
 		r.Close(ctx)
 		if len(lost) != 100 {
-			t.Errorf("%d are told", len(lost))
+			t.Errorf("%d are reported", len(lost))
 		}
 		r.Keep(one("late", large, large)) // after the end: nothing
 	})

@@ -383,7 +383,7 @@ func TestFitHealthy(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		if known {
 			g.must(other.body(other.ends[len(other.ends)-1]))
-			eventually(t, 20*time.Second, "the fitting is told", func() bool { return strings.Contains(g.log.String(), "trajectory_compressed") })
+			eventually(t, 20*time.Second, "the fitting is in the log", func() bool { return strings.Contains(g.log.String(), "trajectory_compressed") })
 		}
 		before := len(g.log.lines(t, isEvent("trajectory_compressed")))
 		for _, end := range s.ends[:len(s.ends)/4] {

@@ -179,7 +179,7 @@ func TestGuidance(t *testing.T) {
 					t.Errorf("the same request was changed in another way: %s", got)
 				}
 			}
-			eventually(t, 20*time.Second, "the guidance is told", func() bool {
+			eventually(t, 20*time.Second, "the guidance is in the log", func() bool {
 				return len(g.log.lines(t, func(l map[string]any) bool { return l["event"] == "guidance_injected" && l["about"] == s.category })) == 2
 			})
 		})

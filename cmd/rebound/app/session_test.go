@@ -133,7 +133,7 @@ func TestSessionStops(t *testing.T) {
 				}
 				eventually(t, 20*time.Second, "the other replica lists the session", func() bool { return len(listed(t, list[0])) == 1 })
 				stopped(t, list[0].must(body(5)))
-				eventually(t, 20*time.Second, "the stop is told", func() bool { return countEvents(t, "breaker_opened", list...) == 1 })
+				eventually(t, 20*time.Second, "the stop is in the log", func() bool { return countEvents(t, "breaker_opened", list...) == 1 })
 				stop(t, list...)
 				if n := countEvents(t, "breaker_opened", list...); n != 1 {
 					t.Errorf("the stop was told %d times", n)
@@ -278,7 +278,7 @@ func TestSessionGoesOn(t *testing.T) {
 		mustReachModel(t, g.must(k.body()))
 	}
 	stopped(t, g.must(k.with(calls(call("call_z", "bash", `{"command":"make"}`)), result("call_z", broken)).body()))
-	eventually(t, 20*time.Second, "both are told", func() bool {
+	eventually(t, 20*time.Second, "both stops are in the log", func() bool {
 		return countEvents(t, "breaker_opened", g) == 2 && countEvents(t, "breaker_closed", g) == 1
 	})
 }

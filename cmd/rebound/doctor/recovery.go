@@ -150,7 +150,7 @@ func (p *probe) ambiguous(probes []*probe) bool {
 	})
 }
 
-// render writes a configuration that loads by itself. Configured upstreams replace the built-in
+// render writes a complete configuration, which needs no other file. Configured upstreams replace the built-in
 // ones, so without a configuration file it contains all of them.
 func render(c *configs.Config, prefills map[string]recovery.Prefill, windows map[recovery.Target]int, named map[string]route.Model) string {
 	shown := map[string]bool{}
