@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The limits of a journal. Beyond them, the oldest changes are dropped, changes of values last.
+// The limits of a journal. Beyond them, changes are dropped: first entries of logs, then slots, meters and values; of each
+// kind the oldest first.
 const (
 	maxChanges      = 8192
 	maxJournalBytes = 32 << 20
@@ -19,11 +20,11 @@ const (
 // journal holds the changes that the primary has not seen: of values only the key, as the value is read when it is
 // copied; of meters, rings and logs what is added.
 type journal struct {
-	values, rest list.List // of *change, the oldest first
-	byID         map[changeID]*list.Element
-	bytes        int
-	count        uint64 // number of added changes, which numbers them
-	dropped      int    // number of changes that were dropped
+	lists   [kinds]list.List // of *change, by kind, the oldest first
+	byID    map[changeID]*list.Element
+	bytes   int
+	count   uint64 // number of added changes, which numbers them
+	dropped int    // number of changes that were dropped
 }
 
 // changeID identifies changes that replace or join each other; entries of a log never do. sub is the meter or slot.
@@ -34,11 +35,13 @@ type changeID struct {
 
 type changeKind uint8
 
+// The kinds of changes, in the order in which they are copied.
 const (
 	changedValue changeKind = iota
 	changedMeter
 	changedSlot
 	appended
+	kinds
 )
 
 // change is one change that the primary has not seen.
@@ -97,13 +100,11 @@ func apply(ctx context.Context, s Store, batch []change, now time.Time) (n int, 
 
 func (c *change) bytes() int { return len(c.id.name) + len(c.id.sub) + len(c.value) }
 
-func (j *journal) len() int { return j.values.Len() + j.rest.Len() }
-
-func (j *journal) listOf(k changeKind) *list.List {
-	if k == changedValue {
-		return &j.values
+func (j *journal) len() (n int) {
+	for k := range j.lists {
+		n += j.lists[k].Len()
 	}
-	return &j.rest
+	return n
 }
 
 // add adds a change to the end, or joins it with an earlier change of the same thing.
@@ -129,14 +130,17 @@ func (j *journal) add(c change) {
 			c.charge.Amount, c.ends = max(min(sum, MaxAmount), -MaxAmount), old.ends
 		}
 		*old = c // in its old place, as a replaced slot keeps its place in the ring
+		if c.id.kind == changedMeter {
+			j.lists[changedMeter].MoveToBack(e)
+		}
 		j.bytes += old.bytes()
 	}
 	for j.len() > maxChanges || j.bytes > maxJournalBytes {
-		oldest := j.rest.Front()
-		if oldest == nil {
-			oldest = j.values.Front()
+		k := kinds - 1
+		for j.lists[k].Len() == 0 {
+			k--
 		}
-		j.remove(oldest)
+		j.remove(j.lists[k].Front())
 		j.dropped++
 	}
 }
@@ -150,7 +154,7 @@ func (j *journal) insert(c *change) {
 	if j.byID == nil {
 		j.byID = map[changeID]*list.Element{}
 	}
-	e := j.listOf(c.id.kind).PushBack(c)
+	e := j.lists[c.id.kind].PushBack(c)
 	j.bytes += c.bytes()
 	if c.id.kind != appended {
 		j.byID[c.id] = e
@@ -163,13 +167,13 @@ func (j *journal) remove(e *list.Element) {
 	if c.id.kind != appended {
 		delete(j.byID, c.id)
 	}
-	j.listOf(c.id.kind).Remove(e)
+	j.lists[c.id.kind].Remove(e)
 }
 
 // nextBatch returns the oldest changes that one round trip can copy: several values, a single deletion, or one change of
 // another kind. They stay in the journal until done.
 func (j *journal) nextBatch() (batch []change) {
-	for e := j.values.Front(); e != nil && len(batch) < maxBatch; e = e.Next() {
+	for e := j.lists[changedValue].Front(); e != nil && len(batch) < maxBatch; e = e.Next() {
 		c := e.Value.(*change)
 		if c.erase && len(batch) > 0 {
 			break
@@ -178,8 +182,10 @@ func (j *journal) nextBatch() (batch []change) {
 			break
 		}
 	}
-	if e := j.rest.Front(); len(batch) == 0 && e != nil {
-		batch = append(batch, *e.Value.(*change))
+	for k := changedMeter; len(batch) == 0 && k < kinds; k++ {
+		if e := j.lists[k].Front(); e != nil {
+			batch = append(batch, *e.Value.(*change))
+		}
 	}
 	return batch
 }
@@ -188,7 +194,7 @@ func (j *journal) nextBatch() (batch []change) {
 func (j *journal) done(c change) {
 	e := j.byID[c.id]
 	if c.id.kind == appended {
-		e = j.rest.Front()
+		e = j.lists[appended].Front()
 	}
 	if e == nil {
 		return
@@ -203,8 +209,8 @@ func (j *journal) done(c change) {
 
 // has reports whether the journal has a change of this ring or log.
 func (j *journal) has(kind changeKind, name string) bool {
-	for e := j.rest.Front(); e != nil; e = e.Next() {
-		if id := e.Value.(*change).id; id.kind == kind && id.name == name {
+	for e := j.lists[kind].Front(); e != nil; e = e.Next() {
+		if e.Value.(*change).id.name == name {
 			return true
 		}
 	}
@@ -213,9 +219,9 @@ func (j *journal) has(kind changeKind, name string) bool {
 
 // dropSlots drops the slots of a ring that is deleted.
 func (j *journal) dropSlots(key string) {
-	for e := j.rest.Front(); e != nil; {
+	for e := j.lists[changedSlot].Front(); e != nil; {
 		next := e.Next()
-		if id := e.Value.(*change).id; id.name == key && id.kind == changedSlot {
+		if e.Value.(*change).id.name == key {
 			j.remove(e)
 		}
 		e = next

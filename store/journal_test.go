@@ -136,6 +136,60 @@ func TestSharedLongOutage(t *testing.T) {
 	})
 }
 
+// Of a long outage with many events, log entries are dropped first and charges after them, those that were not added to
+// for the longest time first.
+func TestSharedLongOutageKeepsCharges(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
+		srv.set(errDown, nil, 0)
+		value(t, s, "k")
+		synctest.Wait()
+		count := func(meter string) {
+			t.Helper()
+			_, err := storetest.Count(s, meter, 1)
+			must(t, err)
+		}
+		count("key")
+		_, err := s.Push(ctx, "ring", "a", []byte("1"), 3, time.Hour)
+		must(t, err)
+		for i := range 10_000 {
+			must(t, s.Append(ctx, "log", []byte(fmt.Sprint(i)), 5))
+		}
+		for i := range 5000 {
+			count(fmt.Sprint("session", i))
+			count("key")
+			must(t, s.Append(ctx, "log", []byte("later"), 5))
+		}
+		srv.set(nil, nil, 0)
+		time.Sleep(time.Second)
+		if n, _ := storetest.Count(srv.Store, "key", 0); n != 5001 {
+			t.Errorf("the meter has %d, want 5001", n)
+		}
+		if n, _ := storetest.Count(srv.Store, "session0", 0); n != 1 {
+			t.Errorf("another meter has %d, want 1", n)
+		}
+		if ring, _ := srv.Store.Push(ctx, "ring", "b", []byte("2"), 3, time.Hour); len(ring) != 2 {
+			t.Errorf("the ring is %s", ring)
+		}
+		if log, _ := srv.Store.Tail(ctx, "log", 1); fmt.Sprintf("%s", log) != "[later]" {
+			t.Errorf("the log ends with %s", log)
+		}
+		// So many meters that not all have room.
+		srv.set(errDown, nil, 0)
+		value(t, s, "k")
+		synctest.Wait()
+		count("key")
+		for i := range 9000 {
+			count(fmt.Sprint("other", i))
+			count("key")
+		}
+		srv.set(nil, nil, 0)
+		time.Sleep(time.Minute)
+		if n, _ := storetest.Count(srv.Store, "key", 0); n != 5001+9001 {
+			t.Errorf("the meter has %d, want %d", n, 5001+9001)
+		}
+	})
+}
+
 // A write that waits in the journal does not overwrite a later one.
 func TestSharedLaterWins(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *gateway, _ *lines) {
