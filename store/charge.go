@@ -78,6 +78,11 @@ func (c Charge) ends(now time.Time) time.Time {
 	return time.UnixMicro((now.UnixMicro()/size + 1) * size)
 }
 
+// Left returns how much of an amount that was charged at a time still counts at now.
+func (c Charge) Left(at, now time.Time) int64 {
+	return Tally{Index: at.UnixMicro() / c.Window.Microseconds(), Now: c.Amount}.Used(c, now)
+}
+
 // needs returns the least amount that must fit.
 func (c Charge) needs() int64 {
 	if c.Least > 0 {

@@ -143,6 +143,7 @@ func (r *Refusal) Shown(n int64) string {
 // Grant is an admitted request. Its End must be called exactly once.
 type Grant struct {
 	limiter *Limiter
+	at      time.Time // time of the charge
 	parts   []part
 }
 
@@ -160,9 +161,9 @@ type part struct {
 // Admit charges the expected usage of a request, or returns why it is refused. It calls the store
 // once, except if the limit's rest is reserved here. If nothing is limited both results are nil.
 func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
-	g := &Grant{limiter: l}
-	var charges []store.Charge
 	now := time.Now()
+	g := &Grant{limiter: l, at: now}
+	var charges []store.Charge
 	l.mu.Lock()
 	price, priced := l.prices.of(r.Model)
 	limiting := l.limiting(r.Key)
@@ -309,18 +310,18 @@ func reserve(input, output int64) (amount, least int64) {
 	return max(least, min(input+max(output, 0), store.MaxAmount)), least
 }
 
-// End charges what the request has used: tokens of all its attempts, and their cost. A nil grant is
-// valid and charges nothing.
+// End charges what the request has used: tokens of all its attempts, and their cost, less what its
+// reservation still counts for. A nil grant is valid and charges nothing.
 func (g *Grant) End(usedTokens int64, spent float64) {
 	if g == nil {
 		return
 	}
-	l := g.limiter
+	l, now := g.limiter, time.Now()
 	l.mu.Lock()
 	g.hold(-1)
 	for _, p := range g.parts {
 		p.account.changed = true
-		if p.resets != p.account.resets {
+		if p.amount = l.charge(p).Left(g.at, now); p.resets != p.account.resets {
 			p.amount = 0 // the reset has removed it
 		}
 		switch p.meter.unit {

@@ -432,6 +432,37 @@ func TestReserved(t *testing.T) {
 	}
 }
 
+// What was reserved too much is given back only as far as the reservation still counts: a request that ends
+// when its window is over takes nothing from what others have used since.
+func TestReservationEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits      quota.Limits
+		begin, last time.Duration // when the request begins, and how long it takes
+	}{
+		"within the minute":           {quota.Limits{TokensPerMinute: 1000}, 0, 59 * time.Second},
+		"a quarter through the next":  {quota.Limits{TokensPerMinute: 1000}, 30 * time.Second, 45 * time.Second},
+		"the minute after that":       {quota.Limits{TokensPerMinute: 1000}, 0, 2 * time.Minute},
+		"within the day":              {quota.Limits{TokensPerDay: 1000}, time.Hour, 3 * time.Minute},
+		"at the beginning of the day": {quota.Limits{TokensPerDay: 1000}, 24*time.Hour - time.Minute, 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			replicas(t, 1, one(c.limits), func(t *testing.T, l []*quota.Limiter, _ []*link) {
+				time.Sleep(c.begin)
+				long, refused := l[0].Admit(t.Context(), quota.Request{Key: "a", Input: 100, Output: 300})
+				if refused != nil {
+					t.Fatal(refused)
+				}
+				time.Sleep(c.last)
+				admitted(t, l[0], 1, quota.Request{Key: "a", Input: 600})
+				long.End(100, 0)
+				if got := use(t, l[0]); got != 700 {
+					t.Errorf("%v are used, want 700", got)
+				}
+			})
+		})
+	}
+}
+
 // use is what the only limited meter but that of places has.
 func use(t *testing.T, l *quota.Limiter) (used float64) {
 	t.Helper()
