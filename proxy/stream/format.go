@@ -108,6 +108,28 @@ func payload(ev *Event) (data []byte, kind Kind) {
 	return data, KindNothing
 }
 
+// decode reads an event of a format whose events have types. read returns false for data that is not
+// JSON; fields and mark are those of partOf.
+func (k *Known) decode(ev *Event, read func(d *Delta, data []byte, name string, known *Known) bool, fields []string, mark string) *Delta {
+	d := &k.means
+	data, kind := payload(ev)
+	if *d = (Delta{Kind: kind}); len(data) == 0 {
+		return d
+	}
+	k.commits = true
+	if read(d, data, string(ev.Name), k) {
+		return d
+	}
+	if other := lenient(data); other != nil && read(d, other, string(ev.Name), k) {
+		return d
+	}
+	*d = Delta{Kind: KindNoise}
+	if partOf(data, fields, mark) {
+		d.Kind = KindCut
+	}
+	return d
+}
+
 // oneLine returns an error body without line breaks, or a generic one if it is not JSON.
 func oneLine(body []byte) []byte {
 	var b bytes.Buffer

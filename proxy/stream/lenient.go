@@ -1,6 +1,10 @@
 package stream
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
 
 // numberless are values that Python's json module writes and reads and JSON does not allow, with
 // numbers of the same length.
@@ -35,6 +39,17 @@ func (d *Delta) numberless(data []byte) []byte {
 		return nil
 	}
 	return lenient(data)
+}
+
+// wholeObject returns a body that is a JSON object, or lenient(body), or nil.
+func wholeObject(body []byte) []byte {
+	if transcript.Valid(body, maxDepth) != nil {
+		body = lenient(body)
+	}
+	if transcript.Valid(body, maxDepth) != nil || !isObject(body) {
+		return nil
+	}
+	return body
 }
 
 // stringEnd returns the position of the quote that ends the string at i, or len(data).

@@ -41,21 +41,7 @@ var messageFields = [...]string{"type", "index", "delta", "content_block", "mess
 
 // Decode reads one event.
 func (Messages) Decode(ev *Event, known *Known) *Delta {
-	d := &known.means
-	data, kind := payload(ev)
-	if *d = (Delta{Kind: kind}); len(data) == 0 {
-		return d
-	}
-	known.commits = true
-	if !d.ofMessage(data, string(ev.Name), known) {
-		if other := lenient(data); other == nil || !d.ofMessage(other, string(ev.Name), known) {
-			*d = Delta{Kind: KindNoise}
-			if partOf(data, messageFields[:], `"content_block`) {
-				d.Kind = KindCut
-			}
-		}
-	}
-	return d
+	return known.decode(ev, (*Delta).ofMessage, messageFields[:], `"content_block`)
 }
 
 // messageDelta holds the fields of an event's delta, as raw JSON.
@@ -251,10 +237,7 @@ func (d *Delta) tokens(v gjson.Result, known *Known) {
 
 // DecodeWhole reads a complete message.
 func (Messages) DecodeWhole(body []byte) (d Delta) {
-	if transcript.Valid(body, maxDepth) != nil {
-		body = lenient(body)
-	}
-	if transcript.Valid(body, maxDepth) != nil || !isObject(body) {
+	if body = wholeObject(body); body == nil {
 		return Delta{Kind: KindNoise}
 	}
 	m := gjson.Parse(viewString(body))

@@ -31,11 +31,8 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 		case "choices":
 			sawChoices = d.choices(&top, message)
 		case "usage":
-			if c, ok := top.Enter(); ok {
-				u := usage(&c)
-				if isObject(top.Leave(c)) {
-					d.HasUsage, d.Usage = true, u
-				}
+			if v := top.Value(); isObject(v) {
+				d.HasUsage, d.Usage = true, usageOf(gjson.Parse(viewString(v)))
 			}
 		case "error":
 			v := top.Value()
@@ -265,56 +262,6 @@ func signed(v gjson.Result) bool {
 		return !found
 	})
 	return found
-}
-
-// usage reads token counts in OpenAI's field names and the common ones for caches.
-func usage(c *transcript.Cursor) (u recovery.Usage) {
-	for c.Next() {
-		switch string(c.Name()) {
-		case "prompt_tokens":
-			u.Input = count(c.Value())
-		case "completion_tokens":
-			u.Output = count(c.Value())
-		case "prompt_tokens_details":
-			u.CacheRead = max(u.CacheRead, detail(c, "cached_tokens"))
-		case "cache_read_input_tokens", "prompt_cache_hit_tokens":
-			u.CacheRead = max(u.CacheRead, count(c.Value()))
-		case "cache_creation_input_tokens":
-			u.CacheWrite = count(c.Value())
-		case "completion_tokens_details":
-			u.Reasoning = detail(c, "reasoning_tokens")
-		}
-	}
-	return u
-}
-
-// detail returns a count inside the current value.
-func detail(c *transcript.Cursor, name string) (n int) {
-	fields, ok := c.Enter()
-	for ok && fields.Next() {
-		if string(fields.Name()) == name {
-			n = count(fields.Value())
-		}
-	}
-	if ok {
-		c.Leave(fields)
-	}
-	return n
-}
-
-// maxCount is the largest accepted count; it prevents overflows in sums.
-const maxCount = 1 << 50
-
-// count reads a count in any notation, and limits it to 0 to maxCount.
-func count(v []byte) int {
-	n := 0
-	for _, c := range v {
-		if c < '0' || c > '9' || n > maxCount/10 {
-			return int(max(0, min(gjson.ParseBytes(v).Int(), maxCount)))
-		}
-		n = 10*n + int(c-'0')
-	}
-	return n
 }
 
 // empty is isEmpty for a gjson result.

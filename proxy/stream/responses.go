@@ -44,25 +44,7 @@ const (
 
 // Decode reads one event.
 func (Responses) Decode(ev *Event, known *Known) *Delta {
-	d := &known.means
-	data, kind := payload(ev)
-	if *d = (Delta{Kind: kind}); len(data) == 0 {
-		return d
-	}
-	known.commits = true
-	d.Choices = 1
-	if !d.event(data, string(ev.Name), known) {
-		if other := lenient(data); other != nil {
-			if *d = (Delta{Choices: 1}); d.event(other, string(ev.Name), known) {
-				return d
-			}
-		}
-		*d = Delta{Kind: KindNoise}
-		if partOf(data, eventFields[:], `"response.`) {
-			d.Kind = KindCut
-		}
-	}
-	return d
+	return known.decode(ev, (*Delta).event, eventFields[:], `"response.`)
 }
 
 // eventFields are the first fields of events.
@@ -70,7 +52,7 @@ var eventFields = [...]string{"type", "sequence_number", "response", "item", "it
 
 // event reads an event. name is used if the data has no type. It returns false if data is not JSON.
 func (d *Delta) event(data []byte, name string, known *Known) bool {
-	d.item.index = -1
+	*d = Delta{Choices: 1, item: item{index: -1}}
 	var doc transcript.Document
 	var kind, response, fault []byte
 	part := 0
@@ -303,9 +285,7 @@ func (d *Delta) whole(response []byte) (output gjson.Result) {
 			d.finish = endedBy(v.Get("reason").Str)
 		case "usage":
 			if v.IsObject() {
-				d.HasUsage = true
-				d.Usage = recovery.Usage{Input: number(v, "input_tokens"), Output: number(v, "output_tokens"),
-					CacheRead: number(v, "input_tokens_details.cached_tokens"), Reasoning: number(v, "output_tokens_details.reasoning_tokens")}
+				d.HasUsage, d.Usage = true, usageOf(v)
 			}
 		}
 		return true
@@ -328,8 +308,6 @@ func (d *Delta) whole(response []byte) (output gjson.Result) {
 	}
 	return output
 }
-
-func number(v gjson.Result, path string) int { return count([]byte(v.Get(path).Raw)) }
 
 // endedBy converts the reason why a response is incomplete to a neutral finish reason.
 func endedBy(reason string) recovery.Finish {
@@ -354,10 +332,7 @@ func faultOf(response []byte) []byte {
 // DecodeWhole reads a complete response.
 func (Responses) DecodeWhole(body []byte) (d Delta) {
 	d.item.index = -1
-	if transcript.Valid(body, maxDepth) != nil {
-		body = lenient(body)
-	}
-	if transcript.Valid(body, maxDepth) != nil || !isObject(body) {
+	if body = wholeObject(body); body == nil {
 		return Delta{Kind: KindNoise}
 	}
 	output := d.whole(body)

@@ -28,22 +28,53 @@ func UsageIn(tail []byte) (u recovery.Usage, ok bool) {
 			continue
 		}
 		looked++
-		n := func(names ...string) (most int) {
-			for _, name := range names {
-				most = max(most, count([]byte(v.Get(name).Raw)))
-			}
-			return most
-		}
-		u.Input = n("prompt_tokens", "input_tokens")
+		u = usageOf(v)
 		if v.Get("prompt_tokens").Raw == "" { // the Messages API does not include cache reads and writes in the input
-			u.CacheWrite = n("cache_creation_input_tokens")
-			u.Input += u.CacheWrite + n("cache_read_input_tokens")
+			u.Input += u.CacheWrite + number(v, "cache_read_input_tokens")
 		}
-		u.Output = n("completion_tokens", "output_tokens")
-		u.CacheRead = n("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens", "cache_read_input_tokens")
 		if u.Input+u.Output > 0 {
 			return u, true
 		}
 	}
 	return u, false
 }
+
+// usageOf reads token counts in OpenAI's field names and the common ones for caches.
+func usageOf(v gjson.Result) (u recovery.Usage) {
+	v.ForEach(func(k, v gjson.Result) bool {
+		n := count([]byte(v.Raw))
+		switch k.Str {
+		case "prompt_tokens", "input_tokens":
+			u.Input = max(u.Input, n)
+		case "completion_tokens", "output_tokens":
+			u.Output = max(u.Output, n)
+		case "prompt_tokens_details", "input_tokens_details":
+			u.CacheRead = max(u.CacheRead, number(v, "cached_tokens"))
+		case "cache_read_input_tokens", "prompt_cache_hit_tokens":
+			u.CacheRead = max(u.CacheRead, n)
+		case "cache_creation_input_tokens":
+			u.CacheWrite = n
+		case "completion_tokens_details", "output_tokens_details":
+			u.Reasoning = number(v, "reasoning_tokens")
+		}
+		return true
+	})
+	return u
+}
+
+// maxCount is the largest accepted count; it prevents overflows in sums.
+const maxCount = 1 << 50
+
+// count reads a count in any notation, and limits it to 0 to maxCount.
+func count(v []byte) int {
+	n := 0
+	for _, c := range v {
+		if c < '0' || c > '9' || n > maxCount/10 {
+			return int(max(0, min(gjson.ParseBytes(v).Int(), maxCount)))
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n
+}
+
+func number(v gjson.Result, path string) int { return count([]byte(v.Get(path).Raw)) }
