@@ -82,8 +82,7 @@ type Answer struct {
 
 	odd          []byte // events before the gate opened that may be an error; see suspect
 	data         bool   // an event with data came
-	held         Piece  // events before the gate opened, without their text
-	said         []byte // the text of held
+	held         queue  // events before the gate opened
 	known        Known  // what the events had in common so far
 	usage        recovery.Usage
 	first        time.Time // first meaningful event
@@ -278,7 +277,7 @@ func (a *Answer) shows() bool {
 	if a.known.commits && a.held.Released == recovery.ReleasedReasoning && time.Since(a.first) < a.o.Config.ReasoningAfter {
 		return false
 	}
-	return a.h == nil || a.h.judged || a.held.Released > recovery.ReleasedNothing
+	return a.h == nil || a.h.state.judged() || a.held.Released > recovery.ReleasedNothing
 }
 
 func (a *Answer) hold(p Piece) {
@@ -286,8 +285,6 @@ func (a *Answer) hold(p Piece) {
 		n := len(p.Bytes) + a.r.Buffered()
 		a.held.Bytes, a.held.Frame = make([]byte, 0, n), make([]byte, 0, n)
 	}
-	a.said = append(a.said, p.Text...) // joined once: there may be many pieces
-	p.Text = ""
 	a.held.add(p)
 }
 

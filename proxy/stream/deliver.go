@@ -6,8 +6,6 @@ import (
 	"io"
 	"slices"
 	"time"
-
-	"github.com/rebound-llm/rebound/recovery"
 )
 
 const (
@@ -27,11 +25,9 @@ func (a *Answer) Deliver(context.Context) *Broken {
 	s := a.o.Sink
 	a.ReportRepairs()
 	s.Begin(a.resp.StatusCode, a.resp.Header)
-	a.held.Text, a.said = string(a.said), nil
-	if err := a.write(a.held); err != nil {
+	if err := a.write(a.held.take()); err != nil {
 		return a.clientGone(err)
 	}
-	a.held = Piece{}
 	if a.deferred {
 		if a.noReason && a.o.Ending != nil {
 			a.o.Ending.reasons.Store(false) // the target does not always give one
@@ -53,7 +49,7 @@ func (a *Answer) Deliver(context.Context) *Broken {
 
 // pass is the event loop. Its stack is kept shallow, because thousands of goroutines may wait in it.
 func (a *Answer) pass() *Broken {
-	var out batch
+	var out queue
 	grace := a.grace(nil)
 	defer func() { stop(grace) }()
 	for !a.done {
@@ -72,10 +68,10 @@ func (a *Answer) pass() *Broken {
 
 // one passes on an event, or adds it to the batch if more events are buffered. over means that it was
 // the last, even without an end mark.
-func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
+func (a *Answer) one(ev *Event, out *queue) (broken *Broken, over bool) {
 	piece, d, broken := a.accept(ev)
 	if broken != nil {
-		return a.breaks(broken, out.take(), piece), true
+		return a.breaks(broken, out.lend(), piece), true
 	}
 	a.ReportRepairs()
 	if a.first.IsZero() && d.Kind >= KindReasoning {
@@ -83,20 +79,20 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	}
 	if !a.done && a.r.Ready() {
 		// More is buffered: one write and one flush for all of it.
-		out.bytes = slices.Grow(out.bytes, len(piece.Bytes)+a.r.Buffered())
+		out.Bytes = slices.Grow(out.Bytes, len(piece.Bytes)+a.r.Buffered())
 		out.add(piece)
 		return nil, false
 	}
 	if a.done && !a.complete(io.EOF) {
 		// An end mark without a finish reason is not a complete end.
-		if len(out.bytes) > 0 {
-			_ = a.write(out.take())
+		if len(out.Bytes) > 0 {
+			_ = a.write(out.lend())
 		}
 		return &Broken{Err: ErrEnded}, true
 	}
-	if len(out.bytes) > 0 {
+	if len(out.Bytes) > 0 {
 		out.add(piece)
-		piece = out.take()
+		piece = out.lend()
 	}
 	if len(piece.Bytes) == 0 {
 		return nil, false
@@ -110,29 +106,10 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	return nil, false
 }
 
-// batch collects pieces for one write.
-type batch struct {
-	bytes, frame, text []byte
-	released           recovery.Released
-	seq                int
-}
-
-func (b *batch) add(p Piece) {
-	b.bytes, b.frame, b.text = append(b.bytes, p.Bytes...), append(b.frame, p.Frame...), append(b.text, p.Text...)
-	b.released, b.seq = max(b.released, p.Released), max(b.seq, p.Seq)
-}
-
-// take empties the batch. The returned piece is valid until the next add.
-func (b *batch) take() Piece {
-	p := Piece{Bytes: b.bytes, Released: b.released, Text: viewString(b.text), Frame: b.frame, Seq: b.seq}
-	*b = batch{bytes: b.bytes[:0], frame: b.frame[:0], text: b.text[:0]}
-	return p
-}
-
 // breaks ends the loop. If a complete answer was judged flawed, the batch is written first, because
 // the judgement counts its text as delivered.
 func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
-	if a.h == nil || !a.h.asked {
+	if a.h == nil || a.h.state != asked {
 		return b
 	}
 	if len(batch.Bytes) > 0 {

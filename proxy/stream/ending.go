@@ -228,19 +228,23 @@ func (a *Answer) model(ev *Event) []byte {
 // was already delivered.
 func (a *Answer) contradicts(d *Delta) bool {
 	h := a.h
-	if !h.judged || !h.holds.Calls || d.Finishes == 0 || a.finishes <= d.Finishes {
+	switch {
+	case d.Finishes == 0 || a.finishes <= d.Finishes:
 		return false
+	case h.state == changed:
+		return true
+	case !h.state.judged() || !h.holds.Calls:
+		return false
+	case len(h.calls.list) > 0:
+		return d.finish == recovery.FinishStop
 	}
-	if len(h.calls.list) > 0 {
-		return d.finish == recovery.FinishStop || h.changed
-	}
-	return d.finish == recovery.FinishCalls || h.changed
+	return d.finish == recovery.FinishCalls
 }
 
 // repeats reports whether an event contains only calls that the client already has.
 func (a *Answer) repeats(ev *Event, d *Delta) bool {
 	h := a.h
-	if !h.judged || d.Kind != KindCall || len(h.calls.list) == 0 || !d.calling() {
+	if !h.state.judged() || d.Kind != KindCall || len(h.calls.list) == 0 || !d.calling() {
 		return false
 	}
 	var s calls

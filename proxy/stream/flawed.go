@@ -43,7 +43,7 @@ func (a *Answer) conclude() *Broken {
 
 // flawed keeps a complete but flawed answer for possible delivery later.
 func (a *Answer) flawed(b *Broken, p Piece) {
-	if a.h != nil && a.h.asked {
+	if a.h != nil && a.h.state == asked {
 		a.keepForLater(b, p)
 	}
 }

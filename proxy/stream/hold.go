@@ -16,30 +16,50 @@ type hold struct {
 	mender recovery.Mender
 	req    *transcript.Body
 	holds  recovery.Hold
-	watch  recovery.Watch
+	watch  runaway
 	look   recovery.Lookout // nil if text cannot contain calls
 
-	calls    calls
-	text     []byte
-	unjudged bool // the text is too long to be judged
-	reasoned bool
-	more     bool // something other than reasoning or blank text has arrived
-	only     bool // the client gets only the calls
-	shown    int  // bytes of text that the client has, or gets before the held events
-	runaway  bool // the watch found a repetition
-	last     []byte
-
-	holding bool
-	closing bool // held only because of an end that came together with content
-	queue   Piece
-	said    []byte // text of the queue
-
-	finish  recovery.Finish
-	ended   bool // a finish reason has arrived, maybe with content, so more may follow
-	judged  bool
-	asked   bool // the judgement was to ask the model again
-	changed bool // the client got something other than the held events
+	state   state
+	queue   queue           // the held events
+	finish  recovery.Finish // of the choice
 	repairs []recovery.Repair
+
+	// The draft so far.
+	calls calls
+	text  []byte
+	shown int  // bytes of text that the client has, or gets before the held events
+	long  bool // the text is too long to be judged
+	most  Kind // KindReasoning if there was only reasoning and blank text
+}
+
+// state is how far the judgement of an answer is.
+type state uint8
+
+const (
+	flowing state = iota // events are passed on
+	holding              // content waits for the end of the choice
+	onlyEnd              // only the end of the choice waits; content may still follow
+	ended                // content and the end of the choice wait; more may follow
+	passed               // judged: the client gets what was held, or nothing has to be judged
+	changed              // judged: the client gets something else
+	asked                // judged: the model is asked again
+)
+
+func (s state) judged() bool { return s >= passed }
+
+// with returns the state after an event that may contain content that must wait, and the end of the
+// choice. There are two other ways on: from onlyEnd back to flowing, if content follows an end, and
+// from holding or ended to flowing, if text turns out not to be a call.
+func (s state) with(waits, ends bool) state {
+	switch {
+	case waits && !ends && s <= holding:
+		return holding
+	case waits, ends && s == holding:
+		return ended
+	case ends && s == flowing:
+		return onlyEnd
+	}
+	return s
 }
 
 // judges reports whether the answer is judged.
@@ -57,7 +77,7 @@ func (o *Options) Guard(f func()) (ok bool) { return recovery.Guard("mender", f,
 func newHold(o *Options) *hold {
 	h := &hold{o: o, calls: calls{}}
 	if o.mends() && o.Guard(func() {
-		h.holds, h.watch, h.look = o.Mender.Holds(o.Request), o.Mender.Watch(o.Request, -1), o.Mender.Lookout(o.Request)
+		h.holds, h.watch.watch, h.look = o.Mender.Holds(o.Request), o.Mender.Watch(o.Request, -1), o.Mender.Lookout(o.Request)
 	}) {
 		h.mender, h.req = o.Mender, o.Request
 		h.calls.known = h.req.HasTool
@@ -66,44 +86,35 @@ func newHold(o *Options) *hold {
 		}
 	}
 	if o.Resume != nil {
-		h.holds.Calls = h.holds.Calls || o.Resume.Calls
-		if h.only = o.Resume.Calls; h.only {
+		if h.holds.Calls = h.holds.Calls || o.Resume.Calls; o.onlyCalls() {
 			h.look = nil
 		} else {
 			h.text = append(h.text, o.Resume.Sent...)
 		}
 	}
 	h.shown = len(h.text)
-	h.judged = !h.holds.Calls && !h.holds.Text
-	if h.judged && h.mender == nil {
+	if h.holds.Calls || h.holds.Text {
+		return h
+	}
+	if h.state = passed; h.mender == nil {
 		return nil
 	}
 	return h
 }
 
-// follow updates the state with an event, whether or not it is passed on.
-func (h *hold) follow(d *Delta) {
-	switch d.Kind {
-	case KindNothing:
-		h.reasoned = h.reasoned || d.reasons
-	case KindReasoning:
-		h.reasoned = true
-		if h.watch != nil {
-			h.feed(recovery.PartReasoning, transcript.Text(d.reasoning))
-		}
-	case KindText, KindCall:
-		h.more = h.more || d.Kind == KindCall || strings.TrimSpace(d.Text) != ""
-	}
-}
+// onlyCalls reports whether the client has the whole text and gets only the calls.
+func (o *Options) onlyCalls() bool { return o.Resume != nil && o.Resume.Calls }
 
-// feed passes a piece of the answer to the repetition watch.
-func (h *hold) feed(p recovery.Part, text string) {
-	if h.watch == nil || text == "" {
-		return
+// follow records an event, whether or not it is passed on.
+func (h *hold) follow(d *Delta) {
+	switch {
+	case d.Kind == KindReasoning, d.Kind == KindNothing && d.reasons:
+		h.most = max(h.most, KindReasoning)
+	case d.Kind == KindCall, d.Kind == KindText && strings.TrimSpace(d.Text) != "":
+		h.most = KindCall
 	}
-	h.last = append(h.last[:0], text...)
-	if !h.o.Guard(func() { h.runaway = h.watch.Feed(p, h.last) }) || h.runaway {
-		h.watch = nil
+	if d.Kind == KindReasoning && h.watch.watch != nil {
+		h.feed(recovery.PartReasoning, transcript.Text(d.reasoning))
 	}
 }
 
@@ -121,12 +132,12 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	if a.contradicts(d) {
 		p.Bytes, _ = encode(h.o.Format, p.Bytes, &edit{unfinish: true})
 	}
-	if h.judged && h.reasoned && !h.more && d.Finishes > 0 && !h.asked {
+	if h.state == passed && h.most == KindReasoning && d.Finishes > 0 {
 		h.finish = d.finish
-		h.enqueue(p)
+		h.queue.add(p)
 		return a.judge() // nothing was held, and the answer has only reasoning
 	}
-	if !h.judged {
+	if !h.state.judged() {
 		h.note(d.Text, a.o.Config.MaxAnswer)
 		if !h.flows(d) {
 			return a.sift(ev, p, d)
@@ -143,7 +154,7 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 // flows reports whether an event has plain text that is passed on at once, as most events have.
 func (h *hold) flows(d *Delta) bool {
 	return d.Kind == KindText && d.Text != "" && d.Finishes == 0 && !d.Several &&
-		!h.holds.Text && !h.holding && !h.ended && !h.leaks()
+		!h.holds.Text && h.state == flowing && !h.leaks()
 }
 
 // sift is screen for an event that may have to be held, or that ends the holding.
@@ -151,11 +162,10 @@ func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	h := a.h
 	var free Piece // passed on before this event
 	content := d.Kind >= KindReasoning && d.Kind <= KindCall && d.item.event != eventEnd
-	var called bool
-	if h.ended && content && h.closing {
-		free = h.dequeue() // the choice had not ended
+	if content && h.state == onlyEnd {
+		free = h.release() // the choice had not ended
 	}
-	h.ended = h.ended && !(content && h.closing)
+	var called bool
 	switch {
 	case d.Kind == KindDone:
 		return a.judgeRest(p)
@@ -168,9 +178,7 @@ func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 		if called {
 			d.Kind, content = KindCall, d.item.event != eventEnd
 			p.Released = recovery.ReleasedCall
-			if h.watch != nil {
-				h.feed(recovery.PartArguments, string(h.calls.fresh))
-			}
+			h.feed(recovery.PartArguments, viewString(h.calls.fresh))
 		}
 	}
 	if d.Text != "" {
@@ -183,12 +191,7 @@ func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	if broken := a.ranAway(); broken != nil {
 		return Piece{}, broken
 	}
-	if !h.holding && (called || d.Text != "" && h.holds.Text || d.Finishes > 0) {
-		h.holding, h.closing = true, !called && !(d.Text != "" && h.holds.Text)
-	} else if called || d.Text != "" && h.holds.Text {
-		h.closing = false
-	}
-	if !h.holding {
+	if h.state = h.state.with(called || d.Text != "" && h.holds.Text, d.Finishes > 0); h.state == flowing {
 		h.shown = len(h.text)
 		free.join(p)
 		return free, nil
@@ -201,7 +204,7 @@ func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 // leaks reports whether the end of the text may turn out to be a call that the
 // server did not recognise.
 func (h *hold) leaks() bool {
-	if h.look == nil || h.unjudged {
+	if h.look == nil || h.long {
 		return false
 	}
 	free := len(h.text)
@@ -214,39 +217,44 @@ func (h *hold) leaks() bool {
 // holdPossibleCall starts to hold text that may be a call. free is held text that turned out not to be one.
 func (h *hold) holdPossibleCall() (free Piece) {
 	switch {
-	case h.holds.Text || len(h.calls.list) > 0 || h.closing && h.holding:
+	case h.holds.Text || len(h.calls.list) > 0 || h.state == onlyEnd:
 	case h.leaks():
-		h.holding, h.closing = true, false
-	case h.holding:
-		free = h.dequeue()
+		h.state = max(h.state, holding)
+	case h.state > flowing:
+		free = h.release()
 	}
 	return free
+}
+
+// release returns everything that is held; the answer flows again.
+func (h *hold) release() Piece {
+	h.state = flowing
+	return h.queue.take()
 }
 
 // keep holds an event. If it was the last, keep has everything judged.
 func (a *Answer) keep(ev *Event, p Piece, d *Delta, content bool) (Piece, *Broken) {
 	h := a.h
-	h.enqueue(p)
+	h.queue.add(p)
 	if int64(len(h.queue.Bytes)) > a.o.Config.MaxAnswer {
 		return Piece{}, &Broken{Err: ErrAnswerTooLong}
 	}
 	if d.Finishes > 0 {
 		h.finish = d.finish
-		h.ended = true
 	}
 	switch {
-	case !h.ended || !ev.HasData || content:
+	case h.state == holding || !ev.HasData || content:
 		return Piece{}, nil // more may follow
 	case a.first.IsZero() && d.Kind == KindNothing && !d.Truthful && !a.o.AcceptEmpty && (a.seam == nil || !a.seam.done):
-		h.judged = true
-		return h.dequeue(), nil // an empty answer is handled elsewhere
+		h.state = passed
+		return h.queue.take(), nil // an empty answer is handled elsewhere
 	}
 	return a.judge()
 }
 
 // judgeRest judges what is held when the stream ends; rest follows it.
 func (a *Answer) judgeRest(rest Piece) (Piece, *Broken) {
-	if a.h == nil || a.h.judged {
+	if a.h == nil || a.h.state.judged() {
 		return rest, nil
 	}
 	if !a.complete(io.EOF) {
@@ -257,46 +265,11 @@ func (a *Answer) judgeRest(rest Piece) (Piece, *Broken) {
 	return out, broken
 }
 
-// join is add without copying if p is empty.
-func (p *Piece) join(q Piece) {
-	if len(p.Bytes) == 0 {
-		*p = q
-		return
-	}
-	p.add(q)
-}
-
-// add appends a copy of a piece.
-func (p *Piece) add(q Piece) {
-	p.Bytes = append(p.Bytes, q.Bytes...)
-	p.Released = max(p.Released, q.Released)
-	p.Text += q.Text
-	p.Frame = append(p.Frame, q.Frame...)
-	p.Seq = max(p.Seq, q.Seq)
-	if p.ID.ID == "" {
-		p.ID = q.ID
-	}
-}
-
-func (h *hold) enqueue(p Piece) {
-	h.said = append(h.said, p.Text...)
-	p.Text = ""
-	h.queue.add(p)
-}
-
-// dequeue returns everything that is held and empties the queue.
-func (h *hold) dequeue() Piece {
-	p := h.queue
-	p.Text = string(h.said)
-	h.queue, h.said, h.holding = Piece{}, nil, false
-	return p
-}
-
 // stopJudging stops judging the answer. It returns free, everything that is held, and p.
 func (h *hold) stopJudging(free, p Piece) Piece {
-	h.judged = true
-	h.enqueue(p)
-	free.join(h.dequeue())
+	h.state = passed
+	h.queue.add(p)
+	free.join(h.queue.take())
 	return free
 }
 
@@ -306,7 +279,7 @@ func (h *hold) note(text string, most int64) {
 		return
 	}
 	if int64(len(h.text)+len(text)) > most {
-		h.unjudged = true
+		h.long = true
 		return
 	}
 	if h.text == nil {
@@ -318,8 +291,8 @@ func (h *hold) note(text string, most int64) {
 // judge has the complete choice judged, and returns the bytes for the client.
 func (a *Answer) judge() (Piece, *Broken) {
 	h := a.h
-	h.judged = true
-	held := h.dequeue()
+	h.state = passed
+	held := h.queue.take()
 	out, calls := held, len(h.calls.list)
 	var flaw *recovery.Flaw
 	if !a.o.Guard(func() { out, calls, flaw = a.mended(held) }) {
@@ -327,9 +300,9 @@ func (a *Answer) judge() (Piece, *Broken) {
 	}
 	switch {
 	case flaw != nil:
-		h.asked = true
+		h.state = asked
 		return held, &Broken{Err: recovery.ErrFlawed, Flaw: flaw}
-	case calls == 0 && h.only:
+	case calls == 0 && a.o.onlyCalls():
 		return Piece{}, &Broken{Diverged: true, Err: ErrReplay}
 	}
 	return out, nil
@@ -338,14 +311,14 @@ func (a *Answer) judge() (Piece, *Broken) {
 // mended returns the replacement of what is held and its number of calls, or a flaw that cannot be
 // repaired.
 func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) {
-	h := a.h
-	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: h.finish, Unsaid: h.reasoned && !h.more && !h.only, Shown: h.shown}
-	if h.only {
+	h, only := a.h, a.o.onlyCalls()
+	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: h.finish, Unsaid: h.most == KindReasoning && !only, Shown: h.shown}
+	if only {
 		draft.Shown = len(h.text) // the client has another text
 	}
 	announced := h.o.announced(&draft)
 	var v recovery.Verdict
-	if h.mender != nil && !h.unjudged && !h.calls.over {
+	if h.mender != nil && !h.long && !h.calls.over {
 		v = h.mender.Mend(h.req, draft)
 	}
 	switch {
@@ -367,7 +340,7 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 		h.repairs = nil
 		return held, len(draft.Calls), nil
 	}
-	h.changed = true
+	h.state = changed
 	return out, len(v.Calls), nil
 }
 
@@ -376,7 +349,7 @@ func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece, ok bool) 
 	h := a.h
 	e := edit{recall: true, calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy, shown: string(h.text[:min(h.shown, len(h.text))])}
 	e.asToolCalls(h.req)
-	if !h.only && v.Text != nil {
+	if !a.o.onlyCalls() && v.Text != nil {
 		text := *v.Text
 		e.text = &text
 	}
@@ -397,15 +370,34 @@ func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece, ok bool) 
 // RepairAssembly is the repair rule of correct calls that were sent in a form that clients misread.
 const RepairAssembly = "call_assembly"
 
+// runaway detects answers that repeat themselves without end.
+type runaway struct {
+	watch recovery.Watch // nil: there is none, or it has found a repetition
+	last  []byte         // the last piece
+	found bool
+}
+
+// feed passes a piece of the answer to the repetition watch.
+func (h *hold) feed(p recovery.Part, text string) {
+	w := &h.watch
+	if w.watch == nil || text == "" {
+		return
+	}
+	w.last = append(w.last[:0], text...)
+	if !h.o.Guard(func() { w.found = w.watch.Feed(p, w.last) }) || w.found {
+		w.watch = nil
+	}
+}
+
 // ranAway stops an answer that repeats itself if the client has no text of it, or if the configuration
 // says so.
 func (a *Answer) ranAway() *Broken {
-	h := a.h
-	if !h.runaway || h.last == nil {
+	w := &a.h.watch
+	if !w.found || w.last == nil {
 		return nil
 	}
-	last := h.last
-	h.last = nil
+	last := w.last
+	w.last = nil
 	if a.o.Sink.Released() >= recovery.ReleasedText && a.o.Config.Repetition != RepetitionStop {
 		return nil
 	}
@@ -420,4 +412,4 @@ func repetition(end []byte) *recovery.Flaw {
 }
 
 // Runaway reports whether the answer repeated itself endlessly and was not stopped.
-func (a *Answer) Runaway() bool { return a.h != nil && a.h.runaway }
+func (a *Answer) Runaway() bool { return a.h != nil && a.h.watch.found }

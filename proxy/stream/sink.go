@@ -132,16 +132,6 @@ func (s *Sink) commit(status int) {
 	s.w.WriteHeader(status)
 }
 
-// Piece is bytes for the client together with what they contain.
-type Piece struct {
-	Bytes    []byte
-	Released recovery.Released
-	Text     string
-	ID       Identity
-	Frame    []byte // the events among the bytes from which clients build the response's structure
-	Seq      int    // number of the last event
-}
-
 // Write sends a piece and flushes it.
 func (s *Sink) Write(p Piece) error {
 	s.mu.Lock()
