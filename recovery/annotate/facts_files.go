@@ -18,13 +18,8 @@ func isPath(c byte) bool {
 	return isWord(c) || c >= 0x80 || c == '/' || c == '.' || c == '+' || c == '@' || c == '~' || c == '\\'
 }
 
-// pathAround returns the path around text[at:end], without punctuation of a sentence or a diff. If the whole
-// line is a path, as in a listing, the path may contain spaces.
+// pathAround returns the path around text[at:end], without punctuation of a sentence or a diff.
 func pathAround(text string, at, end int) string {
-	line := lineAt(text, at)
-	if strings.HasSuffix(text[:end], line) && spaced.MatchString(line) {
-		return line
-	}
 	for at > 0 && isPath(text[at-1]) {
 		at--
 	}
@@ -39,10 +34,6 @@ func pathAround(text string, at, end int) string {
 	}
 	return trimmed(text[at:end])
 }
-
-// spaced matches a line that is one path with spaces: it begins like a path, and no word in it begins another
-// path.
-var spaced = recovery.NewPattern(`^(?:\.{1,2}/|/|~/|[A-Za-z]:\\)[^\s:;|<>*?"']*(?: [^\s/:;|<>*?"'-][^\s:;|<>*?"']*)+$`)
 
 // partial reports whether text[at:end] is only a part of a path that a shell expands or a pattern matches.
 func partial(text string, at, end int) bool {
@@ -193,8 +184,8 @@ func (w pathContext) nested(text string, at int, name string) string {
 // maxAbove limits how many lines nested reads upwards.
 const maxAbove = 400
 
-// mentions calls yield, until it returns false, with paths whose last element is name: first those that earlier
-// results printed, then those that earlier successful calls used, each newest first.
+// mentions calls yield, until it returns false, with paths whose last element is name, as earlier results printed
+// them, newest first.
 func (s *failureContext) mentions(name string, yield func(full string, listed, searched bool) bool) {
 	if len(name) < 2 || len(name) > 200 || strings.ContainsAny(name, "*?[]{}$\"'\\\n") {
 		return
@@ -211,12 +202,9 @@ func (s *failureContext) mentions(name string, yield func(full string, listed, s
 			}
 			at += from
 			from = at + len(name)
-			t, line := pathAround(text, at, from), lineAt(text, at)
-			if base(t) != name || len(t) > 300 || strings.HasPrefix(t, "//") || denies(line) {
+			t := pathAround(text, at, from)
+			if base(t) != name || len(t) > 300 || strings.HasPrefix(t, "//") || denies(lineAt(text, at)) {
 				continue
-			}
-			if strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ") || strings.HasPrefix(line, "diff ") {
-				t = strings.TrimPrefix(strings.TrimPrefix(t, "a/"), "b/")
 			}
 			if full, ok := w.resolved(w.nested(text, at, t)); ok {
 				more = yield(full, w.listing, searched)
@@ -224,15 +212,6 @@ func (s *failureContext) mentions(name string, yield func(full string, listed, s
 		}
 		return more
 	})
-	for _, c := range s.earlierCalls() {
-		if !more {
-			return
-		}
-		used := trajectory.PathIn(c.Arguments)
-		if base(trimmed(used)) == name && s.usedFor(c.Tool, trajectory.UseRead|trajectory.UseWrite) && s.worked(c) {
-			more = yield(used, false, false)
-		}
-	}
 }
 
 // directories matches statements of the working directory.
@@ -247,8 +226,8 @@ func (s *failureContext) cwd() string {
 	return *s.workDir
 }
 
-// findDirectory looks for the working directory in the call, then in the newest results and messages, in the
-// output of pwd, and in the first messages.
+// findDirectory looks for the working directory in the call, then in the newest results and messages, and in the
+// first messages.
 func (s *failureContext) findDirectory() string {
 	if given := text(s.args, "workdir", "cwd", "Cwd", "directory"); absolute(given) {
 		return given
@@ -260,15 +239,6 @@ func (s *failureContext) findDirectory() string {
 	for _, i := range newest {
 		if found := directoryIn(trajectory.Ends(s.messageText(i), 600, 600)); found != "" {
 			return found
-		}
-	}
-	for _, c := range s.earlierCalls() {
-		if strings.TrimSpace(c.Line()) != "pwd" || !s.worked(c) {
-			continue
-		}
-		first, _, _ := strings.Cut(strings.TrimSpace(output(s.list[c.answer].Text())), "\n")
-		if absolute(first) && len(first) < 300 && utf8.ValidString(first) {
-			return first
 		}
 	}
 	for i := range 4 {

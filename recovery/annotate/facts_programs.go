@@ -82,19 +82,16 @@ func (s *failureContext) bashism() fact {
 }
 
 // repository matches a repository's URL at a host that serves archives.
-var repository = recovery.NewPattern(`https://(github\.com|gitlab\.com|codeberg\.org)/([\w.-]+)/([\w.-]+?)(?:\.git)?(?:['"\s/]|$)`)
+var repository = recovery.NewPattern(`https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?(?:['"\s/]|$)`)
 
 // archive describes how to download a repository without git.
 func (s *failureContext) archive() fact {
-	m := repository.FindStringSubmatch(s.failingCall.Line())
-	if s.program() != "git" || m == nil || !strings.Contains(s.failingCall.Line(), "clone") || s.reportedMissing("curl") || s.reportedMissing("tar") {
+	line := s.failingCall.Line()
+	m := repository.FindStringSubmatch(line)
+	if s.program() != "git" || m == nil || !strings.Contains(line, "clone") || s.reportedMissing("curl") || s.reportedMissing("tar") {
 		return fact{}
 	}
-	address := "https://" + m[1] + "/" + m[2] + "/" + m[3] + "/archive/HEAD.tar.gz"
-	if m[1] == "gitlab.com" {
-		address = "https://gitlab.com/" + m[2] + "/" + m[3] + "/-/archive/HEAD/" + m[3] + "-HEAD.tar.gz"
-	}
-	call := s.run("curl -L " + address + " | tar xz")
+	call := s.run("curl -L https://github.com/" + m[1] + "/archive/HEAD.tar.gz | tar xz")
 	if call == "" {
 		return fact{}
 	}
@@ -113,24 +110,6 @@ func (s *failureContext) noSystemd() fact {
 		}
 	}
 	return fact{say: "There is no systemd here: `service NAME start` starts a service, or the program itself can be started."}
-}
-
-// executable finds the path of the missing program in an earlier result.
-func (s *failureContext) executable() fact {
-	program, found := s.program(), ""
-	if strings.Contains(program, "/") {
-		return fact{}
-	}
-	s.mentions(program, func(full string, _, _ bool) bool {
-		if strings.HasSuffix(full, "bin/"+program) && s.permitted(full) {
-			found = full
-		}
-		return found == ""
-	})
-	if found == "" {
-		return fact{}
-	}
-	return fact{say: "An earlier result shows " + quoted(program) + " at " + quoted(found) + ": it can be called by that path.", call: s.run(strings.Replace(s.failingCall.Line(), program, found, 1))}
 }
 
 // standIns maps programs to others that do the same. None of them installs or downloads software. The programs

@@ -65,7 +65,6 @@ func TestFacts(t *testing.T) {
 		{"a blank is missing", agent(bash).run("find. -name pom.xml", "/bin/bash: line 12: find.: command not found\nExit code: 127"), "`find .` in place of `find.`"},
 		{"a stand-in that nobody saw", agent(bash).run("wget -O a https://example.com/a", "/bin/sh: 1: wget: not found\nExit code: 127"), ""},
 		{"a stand-in that ran", agent(bash).run("curl -s http://localhost/a", "ok").run("wget -O a https://example.com/a", "/bin/sh: 1: wget: not found\nExit code: 127"), "`curl -fsSLO` usually"},
-		{"a variable of a script in place of a directory", agent(bash).run("cat mvnw", "JAVACMD=\"$JAVA_HOME/bin/java\"\n").run("/opt/jdk/bin/java -version", "/bin/bash: line 5: /opt/jdk/bin/java: No such file or directory\nExit code: 127"), ""},
 		{"a range that is too short", agent(bash).run("edit 11:12\ndef f(x):\n    return x\nend_of_edit", edit("IndentationError: unexpected indent", "11:def f(x):\n12:    return x\n13:        elif y:\n14:            pass")), "The range 11:12 is too short: line 13"},
 		{"a long installation that asks", agent(bash).run("apt-get install jq", timedOut("apt-get install jq", "Need to get 4772 kB of archives.\nGet:1 x")), "`nohup apt-get install jq -y > /tmp/apt-get.log 2>&1 &`"},
 		{"an installation that waits for yes", agent(bash).run("apt install jq", timedOut("apt install jq", "Need to get 4772 kB of archives.\nDo you want to continue? [Y/n] ")), "often `-y`"},
@@ -84,10 +83,11 @@ func TestFacts(t *testing.T) {
 		{"a lock", agent(bash).run("apt-get install -y jq", "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)"+ended), "`tail --pid=812 -f /dev/null`"},
 		{"a long installation", agent(bash).run("cd /app && conda env create -f e.yml", timedOut("cd /app && conda env create -f e.yml", "Collecting package metadata: ...working...")), "`cd /app && nohup conda env create -f e.yml > /tmp/conda.log 2>&1 &`"},
 		{"a program that asks", agent(bash).run("./maze_game.sh 1", timedOut("./maze_game.sh 1", "Welcome.\nType 'exit' to quit the game.\n> ")), "| ./maze_game.sh 1`"},
-		{"a limit in seconds", agent(bash).run("gh api x", "API rate limit exceeded, retry after 30 seconds"+ended), "30 seconds"},
 		{"an edit that is not indented", agent(bash).run("edit 101:101\nresult = eval(expr, d)\nend_of_edit", edit("IndentationError: unexpected indent", "100:        try:\n101:result = eval(expr, d)\n102:            return result")), "by 12"},
 		{"an edit that leaves a bracket", agent(bash).run("edit 46:47\nfrom a import (\n    b\n)\nend_of_edit", edit("SyntaxError: unmatched ')'", "46:from a import (\n47:    b\n48:)\n49:)")), "the same edit for 46:48"},
 		{"Java in a file of Python", agent(bash).run("edit 1:46\npublic class A { }\nend_of_edit", edit("SyntaxError: invalid syntax", "1:public class A { }")), "`a.java`"},
+		{"an edit with other white space", agent(bash, read, tool("edit", "Edit a file.", "*path", "string", "*old_string", "string", "*new_string", "string")).
+			call("read", object{"path": "a.py"}, "1\tdef f():\n2\t    return 1\n").call("edit", object{"path": "a.py", "old_string": "\treturn 1", "new_string": "\treturn 2"}, "Error: String to replace not found in file."), "other white space"},
 		{"a script that is not executable", agent(bash).run("cd /w && ./build.sh x", "/bin/bash: line 1: ./build.sh: Permission denied\nExit code: 126"), "`cd /w && bash ./build.sh x`"},
 		{"a server that says itself what to write", agent(bash).run("python3 -c 'run()'", "Exit code 1\nTraceback (most recent call last):\n  File \"<string>\", line 7, in <module>\nneo4j.exceptions.CypherSyntaxError: {message: replace size() with COUNT {}.}"), ""},
 	} {

@@ -24,61 +24,76 @@ const (
 	onward      = "Keep going. " + unmentioned
 )
 
-// failureNote returns the note about a failure. The first time there is none without a fact. Later notes give a
-// fact as the call to make, or the chain's next strategy, each once; when no strategy is left, one note says to
-// ask the user; then there is none.
+// failureNote returns the note about a failure: the fact that a finder knows about it, or else the next strategy of
+// its chain. A failure without either is only stated, once.
 func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *recovery.Loop) (string, recovery.Advice) {
 	s := st.newContext(x, l.Failure)
 	advice := recovery.Advice{Category: l.Failure.Category, Count: max(1, l.Same)}
 	said := s.failed(x, l, loop, &advice)
-	known, name := s.fact(l)
-	has, chained := known.say+known.call != "", len(st.chains[l.Failure.Chain()]) > 0
+	known, finder := s.fact(l)
+	hasChain := len(st.chains[l.Failure.Chain()]) > 0
 	switch {
-	case has || chained:
+	case known.say+known.call != "":
+		if known.call == "" && !known.done && l.Same == 2 && loop != nil && !hasChain {
+			return st.loopNote(x, loop)
+		}
+		advice.Strategies = []string{finder}
+		return s.factNote(known, said, l, loop, x.Turn.Untold), advice
+	case hasChain && l.Rung >= recovery.RungAgain:
+		return st.chainNote(s, x, said, firmNow(l, loop, x.Turn.Untold), &advice), advice
+	case hasChain:
+		return "", advice
 	case loop != nil:
 		return st.loopNote(x, loop)
-	case l.Same != manyTimes:
-		return "", advice
+	case l.Same == manyTimes:
+		return s.note(said + " " + unmentioned), advice
 	}
-	again := 0
+	return "", advice
+}
+
+// firmNow reports whether a note about a failure is firm now: the third time, and later if the gateway did not see
+// that.
+func firmNow(l *recovery.Ladder, loop *recovery.Loop, untold bool) bool {
+	return l.Same == firmTimes || l.Same == manyTimes && loop == nil || loop != nil && loop.Count == firmTimes || untold
+}
+
+// factNote returns the note with a fact. The first time it is the fact; then once the call to make; then, firmly, the
+// call alone; then only the repetition.
+func (s *failureContext) factNote(known fact, said string, l *recovery.Ladder, loop *recovery.Loop, untold bool) string {
+	firm, times := firmNow(l, loop, untold), l.Same
 	if loop != nil {
-		again = loop.Count
+		times = loop.Count
 	}
-	firm := l.Same == firmTimes || l.Same == manyTimes && loop == nil || again == firmTimes || x.Turn.Untold
-	late := x.Turn.Untold && cmp.Or(again, l.Same) > firmTimes // the gateway did not see the third time
-	advice.Strategies = []string{name}
 	switch {
-	case known.done && (loop == nil || !firm):
-		return "", advice
+	case known.done && !(firm && loop != nil):
+		return ""
 	case l.Same <= 1 && loop == nil && known.say != "":
-		return s.note(known.first(), onward), advice
+		return s.note(known.first(), onward)
 	case known.call != "" && l.Same <= 2 && (l.Kind >= 2 && l.Given == 0 || l.Same == 2 && l.Rung >= recovery.RungAgain):
-		return s.note(said, known.call+" "+onward), advice
-	case l.Rung < recovery.RungAgain:
-		return "", advice
-	case l.Same == 2 && loop != nil && !chained:
-		return st.loopNote(x, loop)
-	case firm && known.say != "" && (late || !known.general && l.Given < firmTimes):
-		return s.note(said, known.firm()+" "+onward), advice
-	case firm && has && loop != nil && l.Given < firmTimes:
-		return s.note(said+printed(l.Failure.Line), loops[recovery.LoopSameError].firm+" "+onward), advice
-	case firm && has:
-		return s.note(said + " " + unmentioned), advice
-	case has:
-		return "", advice
+		return s.note(said, known.call+" "+onward)
+	case l.Rung < recovery.RungAgain || !firm:
+		return ""
+	case known.say != "" && (untold && times > firmTimes || !known.general && l.Given < firmTimes):
+		return s.note(said, known.firm()+" "+onward)
+	case loop != nil && l.Given < firmTimes:
+		return s.note(said+printed(l.Failure.Line), loops[recovery.LoopSameError].firm+" "+onward)
 	}
-	advice.Strategies = nil
-	next, asks := st.next(s, x, l, &advice)
-	if next == "" && !firm {
-		return "", advice
-	}
+	return s.note(said + " " + unmentioned)
+}
+
+// chainNote returns the note with the chain's next strategy. When no strategy is left, one note says to ask the user;
+// then only a firm note is left, which states the repetition.
+func (st *Stage) chainNote(s *failureContext, x *recovery.Exchange, said string, firm bool, advice *recovery.Advice) string {
+	next, asks := st.next(s, x, &x.Ladder, advice)
 	switch {
+	case next == "" && !firm:
+		return ""
 	case next == "":
-		return s.note(said + " " + unmentioned), advice
+		return s.note(said + " " + unmentioned)
 	case asks:
-		return s.note(said, next+" "+unmentioned), advice
+		return s.note(said, next+" "+unmentioned)
 	}
-	return s.note(said, next+" "+onward), advice
+	return s.note(said, next+" "+onward)
 }
 
 // note joins the parts to a note of limited length.

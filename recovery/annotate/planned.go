@@ -21,38 +21,38 @@ const (
 
 // explains reports whether a chain says what to do about a failure: the failure is certain enough and its
 // category has a chain.
-func (s *Stage) explains(f *recovery.ToolFailure) bool {
+func (st *Stage) explains(f *recovery.ToolFailure) bool {
 	chain := f.Chain()
 	// It is certain that an editor refused an edit; only the category may be wrong.
-	return f.Failed && (f.Confidence >= s.cfg.Confidence || chain == recovery.EditFailed) && len(s.chains[chain]) > 0
+	return f.Failed && (f.Confidence >= st.cfg.Confidence || chain == recovery.EditFailed) && len(st.chains[chain]) > 0
 }
 
 // Permits reports whether a note may name a command as a step: the command must not run as another user or show
 // a secret, and a risky one needs the configuration's permission.
-func (s *Stage) Permits(command string) bool {
+func (st *Stage) Permits(command string) bool {
 	does := trajectory.DeedsOfLine(command)
-	return (&failureContext{risky: s.cfg.Risky}).permitted(command) && does&recovery.Elevates == 0 &&
-		(s.cfg.Risky || does&(recovery.Installs|recovery.Deletes|recovery.Permits) == 0)
+	return (&failureContext{risky: st.cfg.Risky}).permitted(command) && does&recovery.Elevates == 0 &&
+		(st.cfg.Risky || does&(recovery.Installs|recovery.Deletes|recovery.Permits) == 0)
 }
 
 // notesPlan reports whether the note comes from the exchange's plan. A chain that explains the failure has
 // priority over a plan of the heuristic.
-func (s *Stage) notesPlan(x *recovery.Exchange) bool {
+func (st *Stage) notesPlan(x *recovery.Exchange) bool {
 	p, f := x.Plan, x.Ladder.Failure
 	switch {
 	case p == nil || p.Strategy == recovery.PlanHint:
 		return false
 	case p.Source == recovery.PlanHeuristic:
-		return x.Turn.Failure != nil && (f == nil || !s.explains(f))
+		return x.Turn.Failure != nil && (f == nil || !st.explains(f))
 	}
 	return true
 }
 
 // forced returns the tool that a plan makes the model call, or "" if the request does not leave the choice of
 // tool to the model.
-func (s *Stage) forced(x *recovery.Exchange) string {
+func (st *Stage) forced(x *recovery.Exchange) string {
 	p := x.Plan
-	if p == nil || !s.notesPlan(x) || x.Mode != recovery.ModeAct || !p.Forced {
+	if p == nil || !st.notesPlan(x) || x.Mode != recovery.ModeAct || !p.Forced {
 		return ""
 	}
 	if c := x.Body.ToolChoice(); c.Choice != transcript.ChoiceAuto || c.Allowed != nil {

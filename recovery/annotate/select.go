@@ -40,13 +40,13 @@ func (s Strategy) score() float64 {
 
 // Priors returns the permitted strategies of each chain with their scores before anything is learned:
 // confidence, reduced for strategies that take many calls.
-func (s *Stage) Priors() map[string]map[string]float64 {
+func (st *Stage) Priors() map[string]map[string]float64 {
 	out := map[string]map[string]float64{}
-	for name, chain := range s.chains {
+	for name, chain := range st.chains {
 		out[name] = map[string]float64{}
-		for _, st := range chain {
-			if s.permits(&st) {
-				out[name][st.Name] = st.score()
+		for _, p := range chain {
+			if st.permits(&p) {
+				out[name][p.Name] = p.score()
 			}
 		}
 	}
@@ -63,18 +63,18 @@ func (s *Stage) Priors() map[string]map[string]float64 {
 }
 
 // permits reports whether the configuration permits proposing a strategy; ask_user is never proposed.
-func (s *Stage) permits(p *Strategy) bool {
-	return p.Name != AskUser && (!p.Risky || s.cfg.Risky) && !slices.Contains(s.cfg.Forbid, p.Name)
+func (st *Stage) permits(p *Strategy) bool {
+	return p.Name != AskUser && (!p.Risky || st.cfg.Risky) && !slices.Contains(st.cfg.Forbid, p.Name)
 }
 
 // ordered returns the strategies of a chain that this request can follow, best score first, without ask_user.
-func (s *Stage) ordered(chain string, offered trajectory.Use) []Strategy {
+func (st *Stage) ordered(chain string, offered trajectory.Use) []Strategy {
 	var out []Strategy
-	for _, st := range s.chains[chain] {
-		if need := needed(st.Needs); !s.permits(&st) || need != 0 && need&offered == 0 {
+	for _, p := range st.chains[chain] {
+		if need := needed(p.Needs); !st.permits(&p) || need != 0 && need&offered == 0 {
 			continue
 		}
-		out = append(out, st)
+		out = append(out, p)
 	}
 	slices.SortStableFunc(out, func(a, b Strategy) int {
 		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.Priority, b.Priority))
@@ -89,13 +89,13 @@ type Chooser interface {
 }
 
 // prefer orders the candidate strategies by what was learned.
-func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, names []string, advice *recovery.Advice) []string {
-	if s.Chooser == nil || len(names) == 0 {
+func (st *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, names []string, advice *recovery.Advice) []string {
+	if st.Chooser == nil || len(names) == 0 {
 		return names
 	}
 	q := x.About(f.Chain(), f)
 	q.Strategies = names
-	order := s.choose(q, advice)
+	order := st.choose(q, advice)
 	place := func(name string) int {
 		if i := slices.Index(order, name); i >= 0 {
 			return i
@@ -107,8 +107,8 @@ func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, names []st
 
 // choose orders a question's strategies by what was learned. It records the question in advice, and whether to
 // withhold the note.
-func (s *Stage) choose(q recovery.Question, advice *recovery.Advice) []string {
-	got := s.Chooser.Choose(q)
+func (st *Stage) choose(q recovery.Question, advice *recovery.Advice) []string {
+	got := st.Chooser.Choose(q)
 	advice.Chain, advice.Key, advice.Task, advice.Fingerprint, advice.At = q.Chain, q.Key, q.Task, q.Fingerprint, q.At
 	advice.Template, advice.Withheld = got.Template, got.Withhold
 	return got.Strategies
@@ -117,19 +117,19 @@ func (s *Stage) choose(q recovery.Question, advice *recovery.Advice) []string {
 // mayWithhold lets the Chooser withhold a note for a stuck agent, and records the question so that the outcome
 // is learned. A note that hands over to the user is never withheld, because only the user knows whether it was
 // right.
-func (s *Stage) mayWithhold(x *recovery.Exchange, l *recovery.Loop, strategy string, handsOver bool, advice *recovery.Advice) {
-	if s.Chooser == nil || l != nil && !slices.Contains(recovery.LearnedLoops(), l.Kind) {
+func (st *Stage) mayWithhold(x *recovery.Exchange, l *recovery.Loop, strategy string, handsOver bool, advice *recovery.Advice) {
+	if st.Chooser == nil || l != nil && !slices.Contains(recovery.LearnedLoops(), l.Kind) {
 		return
 	}
 	q := x.Stuck(l)
 	q.Strategies = []string{strategy}
-	s.choose(q, advice)
+	st.choose(q, advice)
 	advice.Withheld = advice.Withheld && !handsOver
 }
 
 // ask returns the template of the chain's ask_user step, or "" if there is no chain.
-func (s *Stage) ask(chain string) string {
-	list := s.chains[chain]
+func (st *Stage) ask(chain string) string {
+	list := st.chains[chain]
 	if n := len(list); n > 0 && list[n-1].Name == AskUser && len(list[n-1].Steps) > 0 {
 		return list[n-1].Steps[0]
 	}

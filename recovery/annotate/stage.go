@@ -53,7 +53,7 @@ func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) 
 // Prepare sets the exchange's guidance if a note is due, and emits an event. It keeps guidance that an earlier
 // stage set. A held-out session, a withheld note and observe mode get the event only; but the firm note before a
 // possible stop is never held out or withheld.
-func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
+func (st *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if x.Mode == recovery.ModeOff || x.Guidance != "" || x.Reply != nil {
 		return nil
 	}
@@ -62,20 +62,20 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if nothing || loop == nil && x.PersonSpokeLast() || x.Side != nil && x.Side() {
 		return nil
 	}
-	text, advice := s.Note(x)
+	text, advice := st.Note(x)
 	if text == "" {
 		return nil
 	}
 	firm := mayStop(x, loop)
-	advice.HeldOut, advice.Withheld = s.HeldOut(x.Session) && !firm, advice.Withheld && !firm
+	advice.HeldOut, advice.Withheld = st.HeldOut(x.Session) && !firm, advice.Withheld && !firm
 	observed := x.Mode == recovery.ModeObserve
 	if !observed && !advice.HeldOut && !advice.Withheld {
-		x.Guidance, x.Force = text, s.forced(x)
+		x.Guidance, x.Force = text, st.forced(x)
 	}
 	ev := x.Event(recovery.EventGuidance)
 	progress := x.Progress
 	ev.Observed, ev.Advice, ev.Progress = observed, &advice, &progress
-	s.observer.Observe(ev)
+	st.observer.Observe(ev)
 	return nil
 }
 
@@ -87,23 +87,23 @@ func mayStop(x *recovery.Exchange, loop *recovery.Loop) bool {
 
 // HeldOut reports whether the session belongs to the share without notes. It is a pure function of the session
 // and Config.Holdout; a request without a session is never held out.
-func (s *Stage) HeldOut(session string) bool {
-	if session == "" || s.cfg.Holdout <= 0 {
+func (st *Stage) HeldOut(session string) bool {
+	if session == "" || st.cfg.Holdout <= 0 {
 		return false
 	}
 	sum := sha256.Sum256([]byte("holdout/" + session))
-	return float64(binary.BigEndian.Uint64(sum[:])>>11)/(1<<53) < s.cfg.Holdout
+	return float64(binary.BigEndian.Uint64(sum[:])>>11)/(1<<53) < st.cfg.Holdout
 }
 
 // Ask words what a user can do about failures of a category, with a full stop; "" for a category without a
 // chain.
-func (s *Stage) Ask(category recovery.Category) string {
-	return fullStop(plain(s.ask(string(category))))
+func (st *Stage) Ask(category recovery.Category) string {
+	return fullStop(plain(st.ask(string(category))))
 }
 
 // Note returns the note for an exchange whose results, loops, turn and ladder are set, and its description for
 // the event; "" if no note is due. It is pure, and ignores the mode and the hold-out.
-func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
+func (st *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
 	l, loop := &x.Ladder, x.Repetition()
 	switch {
 	case x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone:
@@ -115,12 +115,12 @@ func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
 		return waitNote(x)
 	case x.Turn.Until && x.Turn.Failure != nil:
 		return untilNote(x)
-	case s.notesPlan(x):
-		return s.planNote(x, loop)
+	case st.notesPlan(x):
+		return st.planNote(x, loop)
 	case l.Failure == nil || x.Refused():
-		return s.loopNote(x, loop)
+		return st.loopNote(x, loop)
 	case x.Failing != nil && l.Kind == 1 && (loop == nil || !firmly(loop)):
-		return s.environmentNote(x, l)
+		return st.environmentNote(x, l)
 	}
-	return s.failureNote(x, l, loop)
+	return st.failureNote(x, l, loop)
 }
