@@ -74,25 +74,6 @@ func failure(c recovery.Class, from recovery.Choice) *recovery.Failure {
 	return &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(c)}, Target: from.Target}
 }
 
-// TestComplete: every name in the table's plans is a strategy, and the other way round.
-func TestComplete(t *testing.T) {
-	named, have := map[string]bool{}, map[string]bool{}
-	for _, s := range classify.Specs() {
-		for _, name := range s.Plan {
-			named[name] = true
-		}
-	}
-	for _, s := range strategy.All() {
-		if have[s.Name()] || !named[s.Name()] {
-			t.Errorf("%s twice, or in no plan", s.Name())
-		}
-		have[s.Name()] = true
-	}
-	if len(named) != len(have) {
-		t.Errorf("plans name %v, there are %v", named, have)
-	}
-}
-
 func TestMove(t *testing.T) {
 	list := func(c ...recovery.Choice) []recovery.Choice { return c }
 	cases := []struct {
