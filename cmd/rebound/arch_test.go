@@ -538,3 +538,38 @@ func constant(e ast.Expr) (string, bool) {
 	}
 	return "", false
 }
+
+// Every event is sent: code other than what counts and shows events uses its name, and not only to compare with it.
+func TestEventsAreSent(t *testing.T) {
+	sent := map[string]bool{}
+	var declared []string
+	for _, s := range sources(t) {
+		if s.test() || !below(s.dir, []string{"recovery", "proxy", "cmd/rebound/app"}) || below(s.dir, []string{"proxy/telemetry", "proxy/admin"}) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				if typ, ok := n.Type.(*ast.Ident); ok && typ.Name == "EventName" {
+					declared = append(declared, n.Names[0].Name)
+					return false
+				}
+			case *ast.CaseClause:
+				n.List = nil
+			case *ast.BinaryExpr:
+				return n.Op != token.EQL && n.Op != token.NEQ
+			case *ast.Ident:
+				sent[n.Name] = true
+			}
+			return true
+		})
+	}
+	if len(declared) < 20 {
+		t.Fatalf("only %d events are declared: this test looks in the wrong place", len(declared))
+	}
+	for _, name := range declared {
+		if !sent[name] {
+			t.Errorf("nothing sends %s", name)
+		}
+	}
+}
