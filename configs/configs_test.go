@@ -3,7 +3,6 @@ package configs
 import (
 	"errors"
 	"flag"
-	"github.com/goccy/go-yaml/ast"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/rebound-llm/rebound/proxy"
 	"github.com/rebound-llm/rebound/proxy/recording"
@@ -43,7 +45,7 @@ func compare(t *testing.T, golden, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs (-update rewrites it)\ngot\n%s\nwant\n%s", golden, got, want)
+		t.Errorf("%s differs (-update rewrites it)\n%s", golden, diff.Diff("want", want, "got", []byte(got)))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rogpeppe/go-internal/diff"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -149,8 +150,10 @@ func TestGolden(t *testing.T) {
 			if strings.Contains(name, "untouched") && !bytes.Equal(part["out"].Data, part["first"].Data) {
 				t.Errorf("changed")
 			}
-			if part["out"] == nil || got != string(part["out"].Data) {
-				t.Errorf("got\n%s\nwant\n%s", got, part["out"].Data)
+			if part["out"] == nil {
+				t.Errorf("without an expected answer (-update writes it); got\n%s", got)
+			} else if got != string(part["out"].Data) {
+				t.Errorf("differs (-update rewrites it)\n%s", diff.Diff("want", part["out"].Data, "got", []byte(got)))
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -40,7 +41,7 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (-update rewrites it); got:\n%s", path, got)
+		t.Errorf("%s differs (-update rewrites it)\n%s", path, diff.Diff("want", want, "got", got))
 	}
 }
 
