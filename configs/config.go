@@ -28,6 +28,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/plan"
 	"github.com/rebound-llm/rebound/recovery/repair"
 	"github.com/rebound-llm/rebound/recovery/route"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store/redis"
 )
 
@@ -269,14 +270,14 @@ func (r *reader) chooseDefault(c *Config) {
 	}
 }
 
-// DefaultOf returns the upstream for models that are not configured, for requests in the Messages API or in OpenAI's
-// formats: the default upstream if it has that format, else the first by name that has, "" if there is none.
-func (c *Config) DefaultOf(messages bool) string {
-	if u, ok := c.Upstreams[c.DefaultUpstream]; ok && u.Messages() == messages {
+// DefaultOf returns the upstream of an API for models that are not configured: the default upstream if it has that API,
+// else the first by name that has, "" if there is none.
+func (c *Config) DefaultOf(api transcript.API) string {
+	if u, ok := c.Upstreams[c.DefaultUpstream]; ok && u.API() == api {
 		return c.DefaultUpstream
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
-		if c.Upstreams[name].Messages() == messages {
+		if c.Upstreams[name].API() == api {
 			return name
 		}
 	}
@@ -308,12 +309,12 @@ func (r *reader) applyEnv(c *Config, env Env) {
 			delete(c.Upstreams, anthropicName)
 		}
 	}
-	name := cmp.Or(c.DefaultOf(true), anthropicName)
+	name := cmp.Or(c.DefaultOf(transcript.Anthropic), anthropicName)
 	u, ok := c.Upstreams[name]
 	if !ok {
 		u = Defaults().Upstreams[anthropicName]
 	}
-	if (!ok || u.Messages()) && set(EnvAnthropic, childKey("upstreams", name)+".url", &u.URL) {
+	if (!ok || u.API() == transcript.Anthropic) && set(EnvAnthropic, childKey("upstreams", name)+".url", &u.URL) {
 		c.Upstreams[name] = u
 	}
 	var token string
@@ -324,7 +325,7 @@ func (r *reader) applyEnv(c *Config, env Env) {
 
 // fill sets defaults that depend on several keys.
 func (r *reader) fill(c *Config) {
-	for _, name := range [...]string{c.DefaultUpstream, c.DefaultOf(true)} {
+	for _, name := range [...]string{c.DefaultUpstream, c.DefaultOf(transcript.Anthropic)} {
 		at := childKey("upstreams", name)
 		if u, ok := c.Upstreams[name]; ok && len(u.Keys) == 0 && !r.failed(at+".keys") && !r.has(at+".passthrough") {
 			u.Passthrough = true

@@ -27,6 +27,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/learn"
 	"github.com/rebound-llm/rebound/recovery/plan"
 	"github.com/rebound-llm/rebound/recovery/repair"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store/redis"
 )
 
@@ -242,13 +243,13 @@ func TestUpstreamDefaults(t *testing.T) {
 		{"without any, Anthropic serves its format", "", nil, "default",
 			func(u map[string]upstream.Config) bool {
 				a := u["anthropic"]
-				return len(u) == 2 && a.URL == anthropic && a.Passthrough && a.Messages() && a.Credential() == "x-api-key"
+				return len(u) == 2 && a.URL == anthropic && a.Passthrough && a.API() == transcript.Anthropic && a.Credential() == "x-api-key"
 			}},
 		{"who names an upstream names all", "", []string{"OPENAI_UPSTREAM_URL=http://c"}, "default",
 			func(u map[string]upstream.Config) bool { return len(u) == 1 && u["default"].URL == "http://c" }},
 		{"another one of Anthropic's format", "", []string{"OPENAI_UPSTREAM_URL=http://c", "ANTHROPIC_UPSTREAM_URL=http://d"}, "default",
 			func(u map[string]upstream.Config) bool {
-				return len(u) == 2 && u["anthropic"].URL == "http://d" && u["anthropic"].Messages() && u["anthropic"].Passthrough
+				return len(u) == 2 && u["anthropic"].URL == "http://d" && u["anthropic"].API() == transcript.Anthropic && u["anthropic"].Passthrough
 			}},
 		{"the variable is the file's upstream of that format", "{upstreams: {a: {url: http://a}, b: {url: http://b, format: anthropic}}, default_upstream: a}",
 			[]string{"ANTHROPIC_UPSTREAM_URL=http://d"}, "a", func(u map[string]upstream.Config) bool {

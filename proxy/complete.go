@@ -72,9 +72,9 @@ func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, u
 	if p.Target.Key == "" {
 		p.Target.Key = u.AnyKey()
 	}
-	if u.Messages() != a.wire.messages() { // the target may use another format than the client
+	if u.API() != a.wire.requests.API() { // the target may use another API than the client
 		other := *a
-		other.wire = familyWire(u.Messages())
+		other.wire = defaultWire(u.API())
 		other.limit, other.fields, a = "", other.wire.requests.OutputFields(), &other
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTime)

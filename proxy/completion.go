@@ -40,9 +40,6 @@ func messagesWire() *wire {
 	return &wire{"/messages", transcript.Messages, stream.Messages{}, false}
 }
 
-// messages reports whether w is the Messages API.
-func (w *wire) messages() bool { return w.requests == transcript.Messages }
-
 // relayWire returns the wire of requests that compact the client's history or count its tokens:
 // nothing in them may change.
 func relayWire(path string) *wire {
@@ -214,7 +211,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		return send.replied(c.Request().Context(), &ev)
 	case errors.Is(err, recovery.ErrNoTarget):
 		ev.Status = http.StatusNotFound
-		return core.unserved(send.wire, x.Model)
+		return core.unserved(send.wire.requests.API(), x.Model)
 	case errors.Is(err, recovery.ErrDisabled):
 		ev.Status = http.StatusServiceUnavailable
 		e := reported(ev.Status, "target_disabled", "The operator of this gateway has disabled all targets of the model %s.", printable(x.Model))
@@ -236,7 +233,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 // begun.
 func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.Event) {
 	r := s.core.final(f, s.x)
-	if s.wire.messages() {
+	if s.wire.requests.API() == transcript.Anthropic {
 		s.core.asMessages(&r, f, s.x, s.sink.Committed())
 	}
 	if s.sink.Committed() {
@@ -333,7 +330,7 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 	}
 	x.Secret, x.Trusted = who.credential, !who.passes
 	x.Keeps = k.keeps(x)
-	if k.Router.Chooses(x.Model, body.Format() == transcript.Messages) { // only needed to choose among several targets
+	if k.Router.Chooses(x.Model, body.Format().API()) { // only needed to choose among several targets
 		x.Affinity, x.Pin = id.Affinity(), id.Pin()
 	}
 	return nil

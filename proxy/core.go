@@ -32,12 +32,11 @@ type Core struct {
 	Reasons   func(t recovery.Target) bool // reports whether a target's model reasons before it answers; nil means false for all
 	Upstreams map[string]*upstream.Upstream
 	endings   stream.Endings
-	// The default upstreams, for unmapped models and for all other paths: Fallback for clients of
-	// OpenAI's formats, Messages for clients of the Messages API. Empty means none.
-	Fallback, Messages string
-	Identifier         Identifier
-	Classifier         recovery.Classifier
-	Observer           recovery.Observer
+	// Defaults names each API's upstream for models that are not mapped and for all other paths. Empty means none.
+	Defaults   [transcript.APICount]string
+	Identifier Identifier
+	Classifier recovery.Classifier
+	Observer   recovery.Observer
 	// Accepted is called after an exchange whose credential an upstream accepted, with the time; may
 	// be nil.
 	Accepted func(*recovery.Exchange, time.Time)
@@ -90,12 +89,11 @@ func (k *Core) hide() {
 
 // Router resolves models to targets.
 type Router interface {
-	// Candidates returns the targets that speak the Messages API, or with messages false those that do
-	// not.
-	Candidates(model string, messages bool, credential string, affinity uint64) []recovery.Choice
+	// Candidates returns the targets of an API.
+	Candidates(model string, api transcript.API, credential string, affinity uint64) []recovery.Choice
 	Names() []string
 	// Chooses reports whether a model has more than one such target.
-	Chooses(model string, messages bool) bool
+	Chooses(model string, api transcript.API) bool
 }
 
 // Identifier finds the conversation that a request belongs to.

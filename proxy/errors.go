@@ -69,7 +69,7 @@ func (e *Error) respond(c echo.Context) error {
 		h[k] = v
 	}
 	body := encode(e.Message, "rebound_error", "", e.Code)
-	if speaksMessages(c.Request()) {
+	if apiOf(c.Request()) == transcript.Anthropic {
 		request := first(h, requestHeader)
 		body = messagesEnvelope(messagesErrorType(e.Status), e.Message, e.Code, request)
 		if request != "" {
@@ -104,7 +104,7 @@ func (s *Server) onError(err error, c echo.Context) {
 		switch e.Code {
 		case http.StatusNotFound:
 			base := "/v1"
-			if speaksMessages(c.Request()) {
+			if apiOf(c.Request()) == transcript.Anthropic {
 				base = "" // its clients add /v1
 			}
 			own = failf(http.StatusNotFound, "unknown_path", "Rebound serves no %s %s. Point the client's base URL at http://HOST:PORT%s.",

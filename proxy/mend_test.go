@@ -100,9 +100,10 @@ func startJudging(t *testing.T, m recovery.Mender, more string, stages ...recove
 	board := store.NewMirror(memory.New(memory.Defaults()), []string{breaker.BoardBreakers, breaker.BoardCooldowns, learn.BoardFacts}, 0)
 	facts := learn.NewFacts(board, cfg.Learn.FactTTL)
 	pins := &route.Pins{}
-	table := route.New(routes, cfg.Models, cfg.DefaultUpstream, "", pins)
+	defaults := [transcript.APICount]string{cfg.DefaultUpstream}
+	table := route.New(routes, cfg.Models, defaults, pins)
 	classifier := classify.New(configs.UpstreamRules)
-	core := &proxy.Core{Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
+	core := &proxy.Core{Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Defaults: defaults,
 		Identifier: nobody{}, Classifier: classifier, Observer: seen, Mender: m,
 		Engine: &recovery.Engine{Config: cfg.Recovery, Stages: append([]recovery.Stage{table}, stages...), Strategies: strategy.All(), Classifier: classifier,
 			Health: breaker.NewSet(cfg.Breaker, board, seen), Knowledge: facts, Pace: learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, facts), Keeper: pins, Observer: seen}}

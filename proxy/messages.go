@@ -12,17 +12,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// speaksMessages reports whether a client speaks Anthropic's Messages API: by the path, or by the
-// header that its servers require on all paths. The messages of OpenAI's Assistants threads have other
-// paths.
-func speaksMessages(r *http.Request) bool {
-	return strings.Contains(strings.TrimRight(r.URL.Path, "/")+"/", "/v1/messages/") || first(r.Header, "Anthropic-Version") != ""
+// apiOf returns the API that a client uses. Anthropic's has a path of its own, and a header that its servers
+// require on all paths. The messages of OpenAI's Assistants threads have other paths.
+func apiOf(r *http.Request) transcript.API {
+	if strings.Contains(strings.TrimRight(r.URL.Path, "/")+"/", "/v1/messages/") || first(r.Header, "Anthropic-Version") != "" {
+		return transcript.Anthropic
+	}
+	return transcript.OpenAI
 }
 
-// familyWire returns the Messages wire, or else the chat wire, for requests that have no wire of their
-// own.
-func familyWire(messages bool) *wire {
-	if messages {
+// defaultWire returns the wire for requests of an API that have none of their own.
+func defaultWire(api transcript.API) *wire {
+	if api == transcript.Anthropic {
 		return messagesWire()
 	}
 	return chatWire()
@@ -41,24 +42,16 @@ func withoutPrefix(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// unserved is the error for a model that no upstream serves in this format.
-func (k *Core) unserved(w *wire, model string) *Error {
-	if w.messages() && k.Messages == "" {
+// unserved is the error for a model that no upstream of the API serves.
+func (k *Core) unserved(api transcript.API, model string) *Error {
+	if k.Defaults[api] == "" && api == transcript.Anthropic {
 		return reported(http.StatusNotFound, "no_upstream", "No upstream speaks the Messages API. Set ANTHROPIC_UPSTREAM_URL, or add one with 'format: anthropic' under "+
 			"'upstreams' in the configuration.")
 	}
-	if !w.messages() && k.Fallback == "" {
+	if k.Defaults[api] == "" {
 		return reported(http.StatusNotFound, "no_upstream", "No upstream speaks OpenAI's formats: all have 'format: anthropic' under 'upstreams' in the configuration.")
 	}
 	return reported(http.StatusNotFound, "model_not_found", "No upstream serves the model %s in this format. Add it to 'models' in the configuration.", printable(model))
-}
-
-// listed names the upstream whose list of models a client gets.
-func (k *Core) listed(messages bool) string {
-	if messages {
-		return k.Messages
-	}
-	return k.Fallback
 }
 
 // answerCount answers a request for its token count with an estimate if the upstream does not implement

@@ -30,12 +30,12 @@ type passage struct {
 	up    upstream.Request
 	place string // its normalized path, which rules compare
 
-	messages bool // its client speaks the Messages API
-	mode     recovery.Mode
-	ev       recovery.Event
-	grant    *quota.Grant
-	started  time.Time
-	answer   *metered // nil if its usage is not counted
+	api     transcript.API // the client's
+	mode    recovery.Mode
+	ev      recovery.Event
+	grant   *quota.Grant
+	started time.Time
+	answer  *metered // nil if its usage is not counted
 }
 
 // passthrough forwards requests for all other paths unchanged. JSON bodies with a model follow the
@@ -51,13 +51,13 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 		return err
 	}
 	core.forget(req.Context(), who, req.Method, parts)
-	p.messages = speaksMessages(req)
+	p.api = apiOf(req)
 	mode, err := core.mode(req.Header)
 	if err != nil {
 		return err
 	}
 	p.mode = mode
-	targets, model, raw, err := s.findTargets(core, c, who, up, parts, p.messages)
+	targets, model, raw, err := s.findTargets(core, c, who, up, parts, p.api)
 	if raw != nil {
 		defer raw.end(false)
 	}
@@ -239,7 +239,7 @@ func (k *Core) hideEvents(resp *http.Response) {
 
 // findTargets returns the targets for the model in a request's body, the model, and the buffer of the body if
 // it was read; the buffer also with an error.
-func (s *Server) findTargets(k *Core, c echo.Context, who client, up *upstream.Request, parts []string, messages bool) (_ []recovery.Choice, model string, raw *buffer, err error) {
+func (s *Server) findTargets(k *Core, c echo.Context, who client, up *upstream.Request, parts []string, api transcript.API) (_ []recovery.Choice, model string, raw *buffer, err error) {
 	req := c.Request()
 	empty := req.Body == nil || req.ContentLength == 0
 	asJSON := !empty && strings.Contains(req.Header.Get("Content-Type"), "json") && req.Header.Get("Content-Encoding") == ""
@@ -281,9 +281,9 @@ func (s *Server) findTargets(k *Core, c echo.Context, who client, up *upstream.R
 	if who.passes {
 		credential = k.labels.of(who.credential)
 	}
-	list := k.Router.Candidates(model, messages, credential, 0)
+	list := k.Router.Candidates(model, api, credential, 0)
 	if len(list) == 0 {
-		return nil, model, raw, k.unserved(familyWire(messages), model)
+		return nil, model, raw, k.unserved(api, model)
 	}
 	if repeatable(up.Method, up.Path) {
 		return alike(list), model, raw, nil
@@ -357,8 +357,8 @@ func (s *Server) models(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	messages := speaksMessages(req)
-	names := slices.DeleteFunc(core.Router.Names(), func(name string) bool { return len(core.Router.Candidates(name, messages, "", 0)) == 0 })
+	api := apiOf(req)
+	names := slices.DeleteFunc(core.Router.Names(), func(name string) bool { return len(core.Router.Candidates(name, api, "", 0)) == 0 })
 	if len(names) == 0 && len(who.models) == 0 {
 		return s.pass(c)
 	}
@@ -376,7 +376,7 @@ func (s *Server) models(c echo.Context) error {
 		raw, rerr := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
 		_ = resp.Body.Close()
 		if rerr == nil && resp.StatusCode == http.StatusOK && transcript.Valid(raw, 64) == nil {
-			core.noteWindows(core.listed(messages), raw)
+			core.noteWindows(core.Defaults[api], raw)
 			gjson.GetBytes(raw, "data").ForEach(func(_, m gjson.Result) bool {
 				if id := m.Get("id").Str; who.may(id) {
 					known[id] = true
@@ -387,27 +387,27 @@ func (s *Server) models(c echo.Context) error {
 		}
 		return nil
 	}
-	if targets := core.Router.Candidates("", messages, "", 0); len(targets) > 0 {
+	if targets := core.Router.Candidates("", api, "", 0); len(targets) > 0 {
 		_, _ = asked.run(ctx, targets) // without an answer the configured names are the list
 	}
 	for _, name := range names {
 		if !known[name] && who.may(name) {
-			m, err := json.Marshal(modelEntry(name, messages))
+			m, err := json.Marshal(modelEntry(name, api))
 			if err != nil {
 				return err
 			}
 			list = append(list, m)
 		}
 	}
-	if messages {
+	if api == transcript.Anthropic {
 		return c.JSON(http.StatusOK, map[string]any{"data": list, "has_more": false})
 	}
 	return c.JSON(http.StatusOK, map[string]any{"object": "list", "data": list})
 }
 
 // modelEntry returns the entry of a configured model in a list.
-func modelEntry(name string, messages bool) map[string]any {
-	if messages {
+func modelEntry(name string, api transcript.API) map[string]any {
+	if api == transcript.Anthropic {
 		return map[string]any{"type": "model", "id": name, "display_name": name, "created_at": time.Unix(0, 0).UTC().Format(time.RFC3339)}
 	}
 	return map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "rebound"}

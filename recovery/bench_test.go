@@ -10,6 +10,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/learn"
 	"github.com/rebound-llm/rebound/recovery/route"
 	"github.com/rebound-llm/rebound/recovery/strategy"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store"
 	"github.com/rebound-llm/rebound/store/memory"
 )
@@ -39,7 +40,7 @@ func BenchmarkRun(b *testing.B) {
 	facts := learn.NewFacts(m, time.Hour)
 	e := &recovery.Engine{
 		Config: recovery.Defaults(), Strategies: strategy.All(), Classifier: table, Knowledge: facts, Keeper: &route.Pins{}, Observer: atOnce{},
-		Stages: []recovery.Stage{route.New([]route.Upstream{{Name: "default", Passthrough: true}}, nil, "default", "", &route.Pins{})},
+		Stages: []recovery.Stage{route.New([]route.Upstream{{Name: "default", Passthrough: true}}, nil, [transcript.APICount]string{"default"}, &route.Pins{})},
 		Health: breaker.NewSet(breaker.Defaults(), m, atOnce{}),
 		Pace:   learn.NewPace(learn.Defaults().FirstToken, recovery.Defaults().Parallel, facts),
 	}

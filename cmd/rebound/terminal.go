@@ -14,6 +14,7 @@ import (
 	"github.com/rebound-llm/rebound/cmd/rebound/app"
 	"github.com/rebound-llm/rebound/cmd/rebound/eventline"
 	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // isTerminal reports whether w is a character device, such as a terminal.
@@ -35,7 +36,7 @@ func printBanner(w io.Writer, cfg *configs.Config, a *app.App) {
 	base := scheme + localAddress(a.Addr().String())
 	fmt.Fprintf(w, "Rebound %s is ready.\n\n  set       export OPENAI_BASE_URL=%s/v1\n", buildVersion(), base)
 	names := slices.Sorted(maps.Keys(cfg.Upstreams))
-	if slices.ContainsFunc(names, func(name string) bool { return cfg.Upstreams[name].Messages() }) {
+	if slices.ContainsFunc(names, func(name string) bool { return cfg.Upstreams[name].API() == transcript.Anthropic }) {
 		fmt.Fprintf(w, "            export ANTHROPIC_BASE_URL=%s\n", base)
 	}
 	fmt.Fprintf(w, "  page      %s/rebound/\n", scheme+localAddress(a.AdminAddr().String()))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Config is one upstream: its address, its format and its credentials.
@@ -167,15 +168,20 @@ const (
 	FormatAnthropic = "anthropic"
 )
 
-// Messages reports whether it speaks the Messages API.
-func (c Config) Messages() bool { return c.Format == FormatAnthropic }
+// API returns the API that it has, by its format.
+func (c Config) API() transcript.API {
+	if c.Format == FormatAnthropic {
+		return transcript.Anthropic
+	}
+	return transcript.OpenAI
+}
 
 // Credential returns the name of the header with the credential.
 func (c Config) Credential() string {
 	switch {
 	case c.AuthHeader != "":
 		return c.AuthHeader
-	case c.Messages():
+	case c.API() == transcript.Anthropic:
 		return "x-api-key"
 	}
 	return "Authorization"
@@ -184,7 +190,7 @@ func (c Config) Credential() string {
 // base returns the URL to which paths like /chat/completions and /messages are appended.
 func (c Config) base() string {
 	base := strings.TrimRight(c.URL, "/")
-	if c.Messages() && !strings.HasSuffix(base, "/v1") {
+	if c.API() == transcript.Anthropic && !strings.HasSuffix(base, "/v1") {
 		base += "/v1" // as clients of the Messages API add it
 	}
 	return base
@@ -257,7 +263,7 @@ func (c Config) Hint() string {
 			return fmt.Sprintf("%s names an endpoint, and the gateway adds the endpoint itself: probably %s is meant", c.URL, u)
 		}
 	}
-	if path == "" && !c.Messages() && u.Hostname() != "api.deepseek.com" { // its base works without /v1
+	if path == "" && c.API() == transcript.OpenAI && u.Hostname() != "api.deepseek.com" { // its base works without /v1
 		u.Path = "/v1"
 		return fmt.Sprintf("%s has no path: probably %s is meant", c.URL, u)
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // header returns the client's headers that may go to this upstream, with the upstream's credential and
@@ -17,7 +19,7 @@ func (u *Upstream) header(r Request) http.Header {
 			h[k] = v
 		}
 	}
-	if u.cfg.Messages() && h[versionHeader] == nil {
+	if u.cfg.API() == transcript.Anthropic && h[versionHeader] == nil {
 		h[versionHeader] = []string{"2023-06-01"} // servers refuse requests without one
 	}
 	maps.Copy(h, u.extra)

@@ -21,6 +21,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/coding"
 	"github.com/rebound-llm/rebound/proxy/h1"
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Upstream sends requests to one configured upstream. Safe for concurrent use.
@@ -131,8 +132,8 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 	}, nil
 }
 
-// Messages reports whether it uses the Messages API.
-func (u *Upstream) Messages() bool { return u.cfg.Messages() }
+// API returns the API that it has.
+func (u *Upstream) API() transcript.API { return u.cfg.API() }
 
 // OwnKeys reports whether it uses keys of the gateway's own.
 func (u *Upstream) OwnKeys() bool { return len(u.cfg.Keys) > 0 }

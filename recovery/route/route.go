@@ -21,7 +21,7 @@ type Upstream struct {
 	Passthrough bool
 	Prefill     recovery.Prefill
 	Local       bool
-	Messages    bool // it speaks Anthropic's Messages API; others speak OpenAI's formats
+	API         transcript.API
 }
 
 // Key is the label and weight of one credential.
@@ -35,16 +35,15 @@ type Key struct {
 type Table struct {
 	upstreams map[string]Upstream
 	models    map[string]Model
-	unmapped  [2]Model // targets of models that are not mapped: [0] for OpenAI's formats, [1] for the Messages API
+	unmapped  [transcript.APICount]Model // targets of models that are not mapped
 	pins      *Pins
 }
 
-// New returns a table. Every upstream that a model names must exist; package configs checks that. openAI and messages are
-// the names of the upstreams for models that are not mapped, for requests in OpenAI's formats and in the Messages API;
-// with an empty name such requests have no target.
-func New(upstreams []Upstream, models map[string]Model, openAI, messages string, pins *Pins) *Table {
+// New returns a table. Every upstream that a model names must exist; package configs checks that. defaults names the
+// upstream of each API for models that are not mapped; with an empty name such requests have no target.
+func New(upstreams []Upstream, models map[string]Model, defaults [transcript.APICount]string, pins *Pins) *Table {
 	t := &Table{upstreams: map[string]Upstream{}, models: models, pins: pins}
-	for i, name := range [...]string{openAI, messages} {
+	for i, name := range defaults {
 		if name != "" {
 			t.unmapped[i].Targets = []Target{{Upstream: name}}
 		}
@@ -60,33 +59,32 @@ var _ recovery.Stage = (*Table)(nil)
 // Names returns the configured model names, sorted.
 func (t *Table) Names() []string { return slices.Sorted(maps.Keys(t.models)) }
 
-// Chooses reports whether a model has more than one target for requests in the Messages API, or
-// for others.
-func (t *Table) Chooses(model string, messages bool) bool {
+// Chooses reports whether a model has more than one target of an API.
+func (t *Table) Chooses(model string, api transcript.API) bool {
 	n := 0
-	for _, entry := range t.modelFor(model, messages).Targets {
-		if u := t.upstreams[entry.Upstream]; u.Messages == messages {
+	for _, entry := range t.modelFor(model, api).Targets {
+		if u := t.upstreams[entry.Upstream]; u.API == api {
 			n += max(1, len(u.Keys))
 		}
 	}
 	return n > 1
 }
 
-// modelFor returns the entry of a model; for a model that is not mapped, the default of the request's format.
-func (t *Table) modelFor(model string, messages bool) Model {
+// modelFor returns the entry of a model; for a model that is not mapped, the default of the API.
+func (t *Table) modelFor(model string, api transcript.API) Model {
 	if m, ok := t.models[model]; ok {
 		return m
 	}
-	if messages {
-		return t.unmapped[1]
-	}
-	return t.unmapped[0]
+	return t.unmapped[api]
 }
 
 // Prepare sets the exchange's candidates.
 func (t *Table) Prepare(_ context.Context, x *recovery.Exchange) error {
-	messages := x.Body != nil && x.Body.Format() == transcript.Messages
-	x.Candidates = t.candidates(x.Candidates[:0], x.Model, messages, x.Credential, x.Affinity)
+	api := transcript.OpenAI
+	if x.Body != nil {
+		api = x.Body.Format().API()
+	}
+	x.Candidates = t.candidates(x.Candidates[:0], x.Model, api, x.Credential, x.Affinity)
 	if x.Pin == "" || len(x.Candidates) < 2 {
 		return nil
 	}
@@ -101,16 +99,15 @@ func (t *Table) Prepare(_ context.Context, x *recovery.Exchange) error {
 	return nil
 }
 
-// Candidates returns the targets for a model name, best first. messages selects those that speak the Messages API or, if
-// false, the others. credential is the label of the client's own credential; affinity is the same for all requests of a
+// Candidates returns the targets of an API for a model name, best first. credential is the label of the client's own credential; affinity is the same for all requests of a
 // conversation.
-func (t *Table) Candidates(model string, messages bool, credential string, affinity uint64) []recovery.Choice {
-	return t.candidates(nil, model, messages, credential, affinity)
+func (t *Table) Candidates(model string, api transcript.API, credential string, affinity uint64) []recovery.Choice {
+	return t.candidates(nil, model, api, credential, affinity)
 }
 
 // candidates is Candidates; it uses the memory of an empty list if that is large enough.
-func (t *Table) candidates(list []recovery.Choice, model string, messages bool, credential string, affinity uint64) []recovery.Choice {
-	m := t.modelFor(model, messages)
+func (t *Table) candidates(list []recovery.Choice, model string, api transcript.API, credential string, affinity uint64) []recovery.Choice {
+	m := t.modelFor(model, api)
 	n := 0
 	for _, entry := range m.Targets {
 		n += max(1, len(t.upstreams[entry.Upstream].Keys))
@@ -118,7 +115,7 @@ func (t *Table) candidates(list []recovery.Choice, model string, messages bool, 
 	list = slices.Grow(list, n)
 	first := -1
 	for i, entry := range m.Targets {
-		if t.upstreams[entry.Upstream].Messages != messages {
+		if t.upstreams[entry.Upstream].API != api {
 			continue
 		}
 		if first < 0 {

@@ -12,12 +12,13 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/route"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 func rank(n int) *int { return &n }
 
 func table(upstreams []route.Upstream, targets ...route.Target) *route.Table {
-	return route.New(upstreams, map[string]route.Model{"m": {Targets: targets}}, upstreams[0].Name, "", &route.Pins{})
+	return route.New(upstreams, map[string]route.Model{"m": {Targets: targets}}, [transcript.APICount]string{upstreams[0].Name}, &route.Pins{})
 }
 
 // names of upstreams and keys, in order.
@@ -36,7 +37,7 @@ func TestRanks(t *testing.T) {
 	up := []route.Upstream{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
 	plain := table(up, route.Target{Upstream: "a"}, route.Target{Upstream: "b", Weight: 100}, route.Target{Upstream: "c"})
 	for affinity := range uint64(200) {
-		if got := names(plain.Candidates("m", false, "", affinity)); !slices.Equal(got, []string{"a", "b", "c"}) {
+		if got := names(plain.Candidates("m", transcript.OpenAI, "", affinity)); !slices.Equal(got, []string{"a", "b", "c"}) {
 			t.Fatalf("affinity %d: %v: the order of the list is the order of preference", affinity, got)
 		}
 	}
@@ -44,7 +45,7 @@ func TestRanks(t *testing.T) {
 		route.Target{Upstream: "c", Rank: rank(0)}, route.Target{Upstream: "d", Rank: rank(2)})
 	first := map[string]int{}
 	for affinity := range uint64(1000) {
-		got := names(named.Candidates("m", false, "", affinity))
+		got := names(named.Candidates("m", transcript.OpenAI, "", affinity))
 		if got[2] != "d" || got[3] != "a" {
 			t.Fatalf("affinity %d: %v", affinity, got)
 		}
@@ -73,7 +74,7 @@ func TestWeights(t *testing.T) {
 		tab := table(up, c.targets...)
 		got := map[string]int{}
 		for affinity := range uint64(n) {
-			got[names(tab.Candidates("m", false, "", affinity))[0]]++
+			got[names(tab.Candidates("m", transcript.OpenAI, "", affinity))[0]]++
 		}
 		for name, want := range c.want {
 			if share := float64(got[name]) / n; math.Abs(share-want) > 0.02 {
@@ -100,11 +101,11 @@ func TestKeepsTarget(t *testing.T) {
 	less := table([]route.Upstream{{Name: "a", Keys: append(keys(2), keys(5)[3:]...)}}, route.Target{Upstream: "a"})
 	moved := 0
 	for affinity := range uint64(10_000) {
-		x := names(all.Candidates("m", false, "", affinity))
-		if y := names(again.Candidates("m", false, "", affinity)); !slices.Equal(x, y) {
+		x := names(all.Candidates("m", transcript.OpenAI, "", affinity))
+		if y := names(again.Candidates("m", transcript.OpenAI, "", affinity)); !slices.Equal(x, y) {
 			t.Fatalf("affinity %d: %v, then %v", affinity, x, y)
 		}
-		z := names(less.Candidates("m", false, "", affinity))
+		z := names(less.Candidates("m", transcript.OpenAI, "", affinity))
 		if x[0] == "a#k2" {
 			moved++
 			if z[0] != x[1] {
@@ -127,7 +128,7 @@ func TestExpand(t *testing.T) {
 	}
 	tab := table(up, route.Target{Upstream: "pass", Model: "other", Window: 1000},
 		route.Target{Upstream: "own", Weight: 4, Prefill: "prefix"}, route.Target{Upstream: "local"}, route.Target{Upstream: "own"})
-	list := tab.Candidates("m", false, "client", 7)
+	list := tab.Candidates("m", transcript.OpenAI, "client", 7)
 	if len(list) != 6 {
 		t.Fatalf("%v", names(list))
 	}
@@ -147,10 +148,10 @@ func TestExpand(t *testing.T) {
 		t.Errorf("the upstream's prefill: %+v", list[4])
 	}
 	// What is not mapped goes to the default upstream under its own name.
-	if got := tab.Candidates("unheard-of", false, "client", 7); len(got) != 2 || got[0].Upstream != "own" || got[0].Model != "unheard-of" {
+	if got := tab.Candidates("unheard-of", transcript.OpenAI, "client", 7); len(got) != 2 || got[0].Upstream != "own" || got[0].Model != "unheard-of" {
 		t.Errorf("%+v", got)
 	}
-	if !tab.Chooses("m", false) || !tab.Chooses("unheard-of", false) || !slices.Equal(tab.Names(), []string{"m"}) {
+	if !tab.Chooses("m", transcript.OpenAI) || !tab.Chooses("unheard-of", transcript.OpenAI) || !slices.Equal(tab.Names(), []string{"m"}) {
 		t.Error("Chooses or Names")
 	}
 }
@@ -166,8 +167,8 @@ func TestFallbackFor(t *testing.T) {
 		{"named", []recovery.Class{recovery.ContentPolicy}, []recovery.Class{recovery.ContentPolicy}},
 	} {
 		tab := route.New([]route.Upstream{{Name: "a"}, {Name: "b"}}, map[string]route.Model{"m": {
-			Targets: []route.Target{{Upstream: "a"}, {Upstream: "b"}}, FallbackFor: c.list}}, "a", "", &route.Pins{})
-		got := tab.Candidates("m", false, "", 1)
+			Targets: []route.Target{{Upstream: "a"}, {Upstream: "b"}}, FallbackFor: c.list}}, [transcript.APICount]string{"a"}, &route.Pins{})
+		got := tab.Candidates("m", transcript.OpenAI, "", 1)
 		if got[0].Fallback != nil {
 			t.Errorf("%s: the first has %v", c.name, got[0].Fallback)
 		}
@@ -186,7 +187,7 @@ func TestPins(t *testing.T) {
 			t.Helper()
 			x := &recovery.Exchange{Model: "m", Pin: pin, Affinity: 3}
 			// A table of a later configuration has the pins of the one before.
-			if err := route.New(up, model, "a", "", pins).Prepare(context.Background(), x); err != nil {
+			if err := route.New(up, model, [transcript.APICount]string{"a"}, pins).Prepare(context.Background(), x); err != nil {
 				t.Fatal(err)
 			}
 			return names(x.Candidates)
@@ -220,7 +221,7 @@ func TestPins(t *testing.T) {
 func TestPinsBounded(t *testing.T) {
 	pins := &route.Pins{}
 	tab := route.New([]route.Upstream{{Name: "a"}, {Name: "b"}}, map[string]route.Model{
-		"m": {Targets: []route.Target{{Upstream: "a"}, {Upstream: "b"}}}}, "a", "", pins)
+		"m": {Targets: []route.Target{{Upstream: "a"}, {Upstream: "b"}}}}, [transcript.APICount]string{"a"}, pins)
 	b := recovery.Target{Upstream: "b", Model: "m"}
 	kept := 0
 	for i := range 30_000 {
@@ -270,7 +271,7 @@ func TestSameOrder(t *testing.T) {
 		0: "b c#client a#k2 a#k0 a#k1", 1: "b a#k2 a#k1 c#client a#k0", 7: "b a#k1 a#k0 a#k2 c#client",
 		1 << 40: "a#k2 c#client b a#k1 a#k0", math.MaxUint64: "a#k1 b c#client a#k0 a#k2", 0x0123456789abcdef: "b a#k0 a#k2 a#k1 c#client",
 	} {
-		if got := strings.Join(names(tab.Candidates("m", false, "client", affinity)), " "); got != want {
+		if got := strings.Join(names(tab.Candidates("m", transcript.OpenAI, "client", affinity)), " "); got != want {
 			t.Errorf("%#x: %q, want %q", affinity, got, want)
 		}
 	}

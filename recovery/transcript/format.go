@@ -17,6 +17,22 @@ func (f Format) String() string {
 	return [...]string{"chat", "responses", "messages"}[f]
 }
 
+// API is a provider's interface, which has one format or several. Each target has one API, and gets requests
+// in its formats only.
+type API uint8
+
+// The APIs.
+const (
+	OpenAI    API = iota // Chat Completions and Responses
+	Anthropic            // Messages
+	APICount
+)
+
+// API returns the API that has the format.
+func (f Format) API() API {
+	return [...]API{Chat: OpenAI, Responses: OpenAI, Messages: Anthropic}[f]
+}
+
 // The roles of messages, the same for all formats. Readers map their format's items
 // to these; they pass any other role on unchanged.
 const (

@@ -241,13 +241,14 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 			u.Succeed(a.core.Upstreams[name])
 		}
 		ups[name] = u
-		r := route.Upstream{Name: name, Passthrough: c.Passthrough, Prefill: c.Prefills(), Local: u.Local(), Messages: u.Messages()}
+		r := route.Upstream{Name: name, Passthrough: c.Passthrough, Prefill: c.Prefills(), Local: u.Local(), API: u.API()}
 		for _, k := range c.Keys {
 			r.Keys = append(r.Keys, route.Key{Name: k.Name, Weight: k.Weight})
 		}
 		routes = append(routes, r)
 	}
-	table := route.New(routes, cfg.Models, cfg.DefaultOf(false), cfg.DefaultOf(true), a.pins)
+	defaults := [transcript.APICount]string{transcript.OpenAI: cfg.DefaultOf(transcript.OpenAI), transcript.Anthropic: cfg.DefaultOf(transcript.Anthropic)}
+	table := route.New(routes, cfg.Models, defaults, a.pins)
 	switches := configuredSwitches(cfg)
 	switches.Board = a.mirror
 	a.switches.Store(switches)
@@ -302,7 +303,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	edge := cfg.Proxy
 	edge.Limits = fitLimits(edge.Limits, a.memoryLimit)
 	return &proxy.Core{Reasons: a.pace.Reasons,
-		Config: edge, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultOf(false), Messages: cfg.DefaultOf(true),
+		Config: edge, Stream: cfg.Stream, Router: table, Upstreams: ups, Defaults: defaults,
 		Measure:    func(body *transcript.Body, model string) int { return a.meter.Measure(body, model).Total },
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: ownerStore{a.store, cfg.Store.Redis.Timeout}, Vault: a.vault, Keeping: cfg.Fit.TTL, Limiter: a.activeLimiter(cfg), Budgets: a.budgets, Recorder: recorder,

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 const (
@@ -54,7 +55,7 @@ func (a *answer) class() recovery.Class {
 }
 
 // read reads a stream to its end, or to limit text deltas if limit is not 0. An error event is returned in failed.
-func (a *answer) read(body io.Reader, messages bool, started time.Time, limit int) (failed []byte, err error) {
+func (a *answer) read(body io.Reader, api transcript.API, started time.Time, limit int) (failed []byte, err error) {
 	lines := bufio.NewScanner(io.LimitReader(body, maxAnswer))
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
@@ -71,7 +72,7 @@ func (a *answer) read(body io.Reader, messages bool, started time.Time, limit in
 			return []byte(event.Raw), nil
 		}
 		before := len(a.text)
-		if messages {
+		if api == transcript.Anthropic {
 			a.message(event)
 		} else {
 			a.completion(event)

@@ -19,6 +19,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/route"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store/redis"
 )
 
@@ -109,8 +110,11 @@ func (v *run) choose() (list []choice) {
 	if _, mapped := c.Models[v.Model]; mapped {
 		models = []string{v.Model}
 	} else if v.Model != "" {
-		messages := strings.HasPrefix(v.Model, "claude") && c.DefaultOf(true) != ""
-		add("", route.Target{Upstream: cmp.Or(c.DefaultOf(messages), c.DefaultUpstream), Model: v.Model})
+		api := transcript.OpenAI
+		if strings.HasPrefix(v.Model, "claude") && c.DefaultOf(transcript.Anthropic) != "" {
+			api = transcript.Anthropic
+		}
+		add("", route.Target{Upstream: cmp.Or(c.DefaultOf(api), c.DefaultUpstream), Model: v.Model})
 		return list
 	}
 	used := map[string]bool{}
@@ -155,7 +159,7 @@ func (v *run) prepare(c choice) (*probe, error) {
 // useClientCredential sends a client's credential from the environment, as clients of the gateway do.
 func (p *probe) useClientCredential() {
 	variable := "OPENAI_API_KEY"
-	if p.cfg.Messages() {
+	if p.cfg.API() == transcript.Anthropic {
 		variable = "ANTHROPIC_API_KEY"
 	}
 	value := ""

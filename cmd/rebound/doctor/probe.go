@@ -101,7 +101,7 @@ func (a *answer) reason() string {
 
 // format is the format of the target's requests.
 func (p *probe) format() transcript.Format {
-	if p.cfg.Messages() {
+	if p.cfg.API() == transcript.Anthropic {
 		return transcript.Messages
 	}
 	return transcript.Chat
@@ -113,7 +113,7 @@ func (p *probe) question(system, user string, limit int, more map[string]any) ma
 	q := map[string]any{"model": p.target.Model, "max_tokens": limit, "messages": []any{turn}}
 	switch {
 	case system == "":
-	case p.cfg.Messages():
+	case p.cfg.API() == transcript.Anthropic:
 		q["system"] = system
 	default:
 		q["messages"] = []any{map[string]any{"role": "developer", "content": system}, turn}
@@ -189,7 +189,7 @@ func (p *probe) adapt(body []byte, a *answer) bool {
 // post requests a completion and reads the answer, at most limit pieces of a stream if limit is not 0.
 func (p *probe) post(ctx context.Context, body []byte, limit int) *answer {
 	path := "/chat/completions"
-	if p.cfg.Messages() {
+	if p.cfg.API() == transcript.Anthropic {
 		path = "/messages"
 	}
 	return p.send(ctx, http.MethodPost, path, body, limit)
@@ -237,7 +237,7 @@ func (p *probe) send(ctx context.Context, method, path string, body []byte, limi
 	ev := recovery.Evidence{Phase: recovery.PhaseStatus, Status: a.status, Header: resp.Header, Request: body}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") && a.status < 300 {
 		ev.Stream, ev.Phase = true, recovery.PhaseStream
-		ev.Body, ev.Err = a.read(resp.Body, p.cfg.Messages(), started, limit)
+		ev.Body, ev.Err = a.read(resp.Body, p.cfg.API(), started, limit)
 		if p.count(a); ev.Body != nil || ev.Err != nil || !a.ended {
 			return p.failed(a, ev)
 		}
@@ -252,7 +252,7 @@ func (p *probe) send(ctx context.Context, method, path string, body []byte, limi
 	if body == nil {
 		return a
 	}
-	if a.ended = true; p.cfg.Messages() {
+	if a.ended = true; p.cfg.API() == transcript.Anthropic {
 		a.message(root)
 	} else {
 		a.completion(root)

@@ -112,7 +112,7 @@ func (p *probe) listedModels() (ids []string, window int) {
 // basic asks a question with the parameters that agents usually send. False ends the tests.
 func (p *probe) basic(ctx context.Context) bool {
 	more := map[string]any{"temperature": 0, "top_p": 0.9, "stop": []string{"\n\n\n\n"}, "seed": 7, "user": "rebound-doctor"}
-	if p.cfg.Messages() {
+	if p.cfg.API() == transcript.Anthropic {
 		more = map[string]any{"temperature": 0, "top_p": 0.9, "stop_sequences": []string{"<end>"}, "metadata": map[string]any{"user_id": "rebound-doctor"}}
 	}
 	q := p.question(codeWordPrompt, recallPrompt, outputTokens, more)
@@ -211,7 +211,7 @@ func (p *probe) tokens(q map[string]any) int {
 // stream tests a streamed answer, which continuation uses later.
 func (p *probe) stream(ctx context.Context) {
 	more := map[string]any{"temperature": 0, "stream": true}
-	if !p.cfg.Messages() {
+	if p.cfg.API() != transcript.Anthropic {
 		more["stream_options"] = map[string]any{"include_usage": true}
 	}
 	q := p.question("", numbersPrompt, p.output(), more)
@@ -250,7 +250,7 @@ func (p *probe) tools(ctx context.Context) {
 	schema := map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"}}
 	const about = "The current weather of one city."
 	more := map[string]any{"temperature": 0, "stream": true, "tools": []any{map[string]any{"name": toolName, "description": about, "input_schema": schema}}}
-	if !p.cfg.Messages() {
+	if p.cfg.API() != transcript.Anthropic {
 		more["tools"] = []any{map[string]any{"type": "function", "function": map[string]any{"name": toolName, "description": about, "parameters": schema}}}
 		more["parallel_tool_calls"] = true
 	}
@@ -341,7 +341,7 @@ func (p *probe) continuation(ctx context.Context) {
 // prefillOrder returns the kinds of prefill to test, the most likely first.
 func (p *probe) prefillOrder(known recovery.Prefill) []recovery.Prefill {
 	all := []recovery.Prefill{recovery.PrefillAssistant, recovery.PrefillContinue, recovery.PrefillPrefix}
-	if p.cfg.Messages() || p.cfg.Prefills() == recovery.PrefillNone {
+	if p.cfg.API() == transcript.Anthropic || p.cfg.Prefills() == recovery.PrefillNone {
 		return all[:1]
 	}
 	if i := slices.Index(all, known); i >= 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/route"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // recoveries reports which failures of a target this configuration recovers, and how.
@@ -145,7 +146,7 @@ func suggestedConfig(c *configs.Config, probes []*probe) string {
 // requests go elsewhere, or another upstream has a model of that name.
 func (p *probe) ambiguous(probes []*probe) bool {
 	_, taken := p.Config.Models[p.target.Model]
-	return taken || p.target.Upstream != p.Config.DefaultOf(p.cfg.Messages()) || slices.ContainsFunc(probes, func(o *probe) bool {
+	return taken || p.target.Upstream != p.Config.DefaultOf(p.cfg.API()) || slices.ContainsFunc(probes, func(o *probe) bool {
 		return o.target.Model == p.target.Model && o.target.Upstream != p.target.Upstream
 	})
 }
@@ -168,7 +169,7 @@ func render(c *configs.Config, prefills map[string]recovery.Prefill, windows map
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
 		u := c.Upstreams[name]
 		fmt.Fprintf(&b, "  %s:\n", quoted(name))
-		if u.Messages() {
+		if u.API() == transcript.Anthropic {
 			b.WriteString("    format: anthropic\n")
 		}
 		fmt.Fprintf(&b, "    url: %s\n", quoted(u.URL))
