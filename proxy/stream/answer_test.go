@@ -316,6 +316,7 @@ func TestResume(t *testing.T) {
 		{name: "replay with CRLF", body: strings.ReplaceAll(two.answer(text), "\n", "\r\n")},
 		{name: "replay over several lines", body: multi(two.answer(text))},
 		{name: "replay with usage", body: two.role() + strings.ReplaceAll(two.words(text), `"model"`, `"usage":{"completion_tokens":1},"model"`) + two.finish("stop") + end},
+		{name: "replay with reasoning and usage", body: two.role() + strings.ReplaceAll(two.reason("hm"), `"model"`, `"usage":{"completion_tokens":1},"model"`) + two.words(text) + two.finish("stop") + end},
 		{name: "replay that is all", body: two.answer(sent), text: "-"},
 		{name: "prefill", prefill: true, body: two.answer(rest)},
 		{name: "prefill, restart", prefill: true, body: two.answer(text)},

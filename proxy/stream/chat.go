@@ -2,6 +2,7 @@ package stream
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -61,11 +62,15 @@ func (Chat) ErrorEnds() bool { return false }
 
 // neutral converts a finish reason of the wire format to the neutral one.
 func neutral(reason string) recovery.Finish {
-	switch reason {
+	switch strings.ToLower(reason) {
+	case "stop":
+		return recovery.FinishStop
 	case "tool_calls", "function_call":
 		return recovery.FinishCalls
-	case "content_filter":
+	case "content_filter", "sensitive", "safety": // OpenAI, Z.ai, Gemini
 		return recovery.FinishFilter
+	case "length", "model_length", "model_context_window_exceeded", "max_tokens": // OpenAI, Mistral, Z.ai, Gemini
+		return recovery.FinishLength
 	}
 	return recovery.Finish(reason)
 }

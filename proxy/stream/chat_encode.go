@@ -29,7 +29,7 @@ func (Chat) encoder(s *Sink) encoder {
 }
 
 func (c *chatEncoder) event(out []byte, ev *Event, d *Delta, e *edit) ([]byte, bool) {
-	if c.follows && e.before == "" && d.Finishes == 0 && !d.HasUsage && d.Kind <= KindReasoning {
+	if c.follows && e.before == "" && d.Finishes == 0 && (d.Kind == KindReasoning || !d.HasUsage && d.Kind < KindReasoning) {
 		return out, true // the client already has a role and reasoning
 	}
 	c.out = out

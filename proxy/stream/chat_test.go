@@ -53,6 +53,9 @@ func TestDeltaKind(t *testing.T) {
 		{"signed thinking", in(`{"thinking_blocks":[{"type":"thinking","thinking":"x","signature":"abc"}]}`), KindCall, ""},
 		{"thinking with an empty signature", in(`{"thinking_blocks":[{"type":"thinking","thinking":"x","signature":""}]}`), KindReasoning, ""},
 		{"annotations", in(`{"annotations":[{"type":"url_citation"}]}`), KindNothing, ""},
+		{"MiniMax's name", in(`{"content":"hi","role":"assistant","name":"MiniMax AI","audio_content":""}`), KindText, "hi"},
+		{"MiniMax's name, and reasoning", in(`{"content":"","role":"assistant","name":"MiniMax AI","audio_content":"","reasoning_content":"hm"}`), KindReasoning, ""},
+		{"Groq's channel", in(`{"reasoning":"hm","channel":"analysis"}`), KindReasoning, ""},
 		{"usage only", `{"id":"c1","choices":[],"usage":{"prompt_tokens":1}}`, KindNothing, ""},
 		{"no choices", `{"id":"c1","choices":[]}`, KindNothing, ""},
 		{"legacy text", `{"choices":[{"index":0,"text":"hi","finish_reason":null}]}`, KindText, "hi"},
@@ -123,6 +126,7 @@ func TestDeltaFinish(t *testing.T) {
 		truthful bool
 	}{
 		{`"stop"`, 1, false}, {`"length"`, 1, true}, {`"content_filter"`, 1, true}, {`"tool_calls"`, 1, false},
+		{`"model_length"`, 1, true}, {`"model_context_window_exceeded"`, 1, true}, {`"max_tokens"`, 1, true}, {`"MAX_TOKENS"`, 1, true}, {`"sensitive"`, 1, true}, {`"SAFETY"`, 1, true},
 		{`"function_call"`, 1, false}, {`"end_turn"`, 1, false}, {`""`, 0, false}, {`null`, 0, false}, {`"error"`, 0, false}, {`0`, 0, false},
 	}
 	for _, c := range cases {
@@ -184,8 +188,19 @@ func TestUsage(t *testing.T) {
 			}
 		}
 	}
-	if delta(`{"choices":[],"usage":null}`).HasUsage {
-		t.Error("null is no usage")
+	for where, data := range map[string]string{
+		"Moonshot's, in the choice": `{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":10,"completion_tokens":5}}]}`,
+		"Groq's":                    `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"x_groq":{"id":"req_1","usage":{"prompt_tokens":10,"completion_tokens":5}}}`,
+		"both":                      `{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":1}}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`,
+	} {
+		if d := delta(data); !d.HasUsage || d.Usage != (recovery.Usage{Input: 10, Output: 5}) || d.Finishes != 1 {
+			t.Errorf("%s: %+v", where, d)
+		}
+	}
+	for _, none := range []string{`{"choices":[],"usage":null}`, `{"choices":[],"x_groq":{"id":"r"}}`} {
+		if delta(none).HasUsage {
+			t.Errorf("usage in %s", none)
+		}
 	}
 }
 

@@ -31,9 +31,10 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 		case "choices":
 			sawChoices = d.choices(&top, message)
 		case "usage":
-			if v := top.Value(); isObject(v) {
-				d.HasUsage, d.Usage = true, usageOf(gjson.Parse(viewString(v)))
-			}
+			d.HasUsage = false // it precedes the usage in other places
+			d.used(top.Value())
+		case "x_groq":
+			d.used([]byte(gjson.GetBytes(top.Value(), "usage").Raw))
 		case "error":
 			v := top.Value()
 			failed = failed || !isEmpty(v)
@@ -111,8 +112,10 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 			default:
 				d.Finishes++
 				d.finish = finishIn(v)
-				d.Truthful = d.Truthful || is(v, "length") || is(v, "content_filter")
+				d.Truthful = d.Truthful || d.finish == recovery.FinishLength || d.finish == recovery.FinishFilter
 			}
+		case "usage": // Moonshot's
+			d.used(c.Value())
 		case "error":
 			v := c.Value()
 			d.faulty = d.faulty || !isEmpty(v)
@@ -121,6 +124,13 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 				d.text(v)
 			}
 		}
+	}
+}
+
+// used records usage, unless there was some.
+func (d *Delta) used(v []byte) {
+	if isObject(v) && !d.HasUsage {
+		d.HasUsage, d.Usage = true, usageOf(gjson.Parse(viewString(v)))
 	}
 }
 
@@ -139,7 +149,7 @@ func (d *Delta) content(c *transcript.Cursor) {
 }
 
 // field reads one field of a delta or message. Every field that is not empty is meaningful, except the
-// role and ids.
+// role, ids, MiniMax's name, and Groq's channel.
 func (d *Delta) field(name, v []byte) {
 	switch {
 	case d.Choices > 1:
@@ -152,7 +162,7 @@ func (d *Delta) field(name, v []byte) {
 		return
 	}
 	switch string(name) {
-	case "role", "annotations", "reasoning_id", "id":
+	case "role", "annotations", "reasoning_id", "id", "name", "channel":
 	case "content":
 		if isString(v) {
 			d.text(v)
