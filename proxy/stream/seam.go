@@ -2,6 +2,7 @@ package stream
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -26,7 +27,8 @@ type seam struct {
 
 const (
 	// minTail is the shortest repeated tail that counts as a repetition and not as chance, in bytes,
-	// for a prefill in characters. A repeated word of this length counts.
+	// for a prefill in characters, with a letter or digit: rules and indentations go on as they were. A repeated
+	// word of this length counts.
 	minTail = 12
 	// maxTail limits the tail that is searched for a repetition, in bytes.
 	maxTail = 1000
@@ -116,13 +118,15 @@ func (s *seam) undecided(got string) bool {
 	return false
 }
 
+func isWord(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
+
 // overlap returns the length of the longest prefix of got that repeats the end of the sent text.
 func (s *seam) overlap(got string) int {
 	if s.way == recovery.WayReplay {
 		return 0
 	}
 	for k := min(len(got), len(s.sent), maxTail); k >= s.least && k > 0; k-- {
-		if s.sent[len(s.sent)-k:] == got[:k] && (s.way != recovery.WayPrefill || utf8.RuneCountInString(got[:k]) >= minTail) {
+		if s.sent[len(s.sent)-k:] == got[:k] && (s.way != recovery.WayPrefill || utf8.RuneCountInString(got[:k]) >= minTail && strings.ContainsFunc(got[:k], isWord)) {
 			return k
 		}
 	}

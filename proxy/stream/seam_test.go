@@ -81,6 +81,8 @@ func TestSeam(t *testing.T) {
 		{name: "repeated line", sent: "x\n- a\n- b\n", way: recovery.WayPrefill, answer: "- b\n- c\n", fresh: "- b\n- c\n"},
 		{name: "not ASCII", sent: "Größe und Länge der Straße", way: recovery.WayPrefill, answer: "e der Straße sind", fresh: " sind"},
 		{name: "longest overlap", sent: "start abcabcabcabcabc", way: recovery.WayPrefill, answer: "abcabcabcabcabc end", fresh: " end"},
+		{name: "an indentation goes on", sent: "def f():\n" + strings.Repeat(" ", 14), way: recovery.WayPrefill, answer: strings.Repeat(" ", 14) + "x", fresh: strings.Repeat(" ", 14) + "x"},
+		{name: "a table's rule goes on", sent: "| a | b | c |\n|-------------", way: recovery.WayPrefill, answer: "------------|---|", fresh: "------------|---|"},
 		{name: "asked, the last words", sent: sent, way: recovery.WayAsk, answer: "fox jumps over the dog", fresh: " the dog"},
 		{name: "asked, blanks before them", sent: sent, way: recovery.WayAsk, answer: "\n\n fox jumps over the dog", fresh: " the dog"},
 		{name: "asked, the last sentence", sent: story, way: recovery.WayAsk, answer: "The dog was lazy, and the fox was quick.", fresh: "."},
