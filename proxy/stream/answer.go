@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/bits"
 	"net/http"
 	"sync"
 	"time"
@@ -100,7 +101,8 @@ type Answer struct {
 	thought      []byte // reasoning so far, for Options.Thought
 	noise        bool   // an unreadable event has arrived
 
-	finishes int
+	finishes int             // finish reasons, several of one choice too
+	ends     uint64          // bits of the choices that ended
 	finish   recovery.Finish // finish reason of the last choice that ended
 	done     bool            // the end mark has arrived
 	opening  bool            // the gate is still closed
@@ -114,7 +116,7 @@ type Answer struct {
 	reading bool          // a read waits for the upstream
 	since   time.Duration // when reading last changed
 	longest time.Duration // longest pause of the upstream
-	ended   bool          // every choice has ended
+	ended   bool          // every choice has ended, or may have ended
 	slow    bool          // the next event may take long, as the arguments of a call do
 	tried   bool          // the current pause was reported
 	refused bool          // a continuation of the answer was refused
@@ -195,7 +197,7 @@ func (a *Answer) prepare() {
 // unopened returns how an answer broke whose bytes ended before the gate opened, or nil if it is
 // complete.
 func (a *Answer) unopened(err error) *Broken {
-	if a.pendingUsage != nil {
+	if a.pendingUsage != nil && !errors.Is(err, ErrStalled) {
 		p, broken := a.releaseUsage(true)
 		if broken != nil {
 			a.flawed(broken, p)
@@ -263,7 +265,7 @@ func (a *Answer) read() (err error) {
 }
 
 // finished reports whether every choice has ended.
-func (a *Answer) finished() bool { return a.finishes >= max(1, a.o.Choices) }
+func (a *Answer) finished() bool { return bits.OnesCount64(a.ends) >= max(1, a.o.Choices) }
 
 // complete reports whether a stream that ended with err is complete. An upstream that closes properly
 // may give fewer choices than the client asked for.
@@ -322,6 +324,7 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	}
 	if d.Finishes > 0 {
 		a.finishes += d.Finishes
+		a.ends |= max(d.over, 1)
 		a.finish = d.finish
 	}
 	if a.opening && d.Kind >= KindReasoning && d.Kind <= KindCall {

@@ -127,12 +127,10 @@ func (a *Answer) grace(t *time.Timer) *time.Timer {
 	if a.goesOn {
 		wait = max(wait, a.o.Config.Idle)
 	}
-	switch {
-	case !a.finished() && a.pendingUsage == nil:
-		stop(t) // usage that did not end the answer may have started it
-	case t == nil:
+	if t == nil && a.finished() {
 		return time.AfterFunc(wait, func() { a.o.Cancel(ErrEnded) })
-	default:
+	}
+	if t != nil {
 		t.Reset(wait)
 	}
 	return t
@@ -154,7 +152,7 @@ func (a *Answer) next() error {
 	a.mu.Lock()
 	began := a.r.now()
 	a.last += began - a.since
-	a.reading, a.since, a.ended, a.slow = true, began, a.finished(), a.composing()
+	a.reading, a.since, a.ended, a.slow = true, began, a.finished() || a.pendingUsage != nil, a.composing()
 	a.mu.Unlock()
 	err := a.read()
 	a.fed = a.ev.HasData

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -115,6 +117,30 @@ func TestTwoReasons(t *testing.T) {
 			t.Errorf("%s: %+v\ngot  %s\nwant %s", name, broken, x.got(), c[1])
 		}
 	}
+}
+
+// TestOneChoiceEndsTwice: a choice that ends twice does not end another.
+func TestOneChoiceEndsTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		second := func(s string) string { return strings.Replace(s, `"index":0`, `"index":1`, 1) }
+		x := newExchange()
+		u := play(true, nil, step{0, one.text("a") + second(one.text("b "))}, step{0, one.finish("stop")}, step{0, one.finish("stop")},
+			step{5 * time.Second, second(one.text("c")+one.finish("stop")) + second(one.finish("stop")) + end})
+		if broken := x.deliver(t, u, nil, choices(2)); broken != nil || !strings.Contains(x.got(), `"c"`) {
+			t.Errorf("%+v\n%s", broken, x.got())
+		}
+	})
+}
+
+// TestUsageInTheMiddle: a pause behind usage is no end of an answer.
+func TestUsageInTheMiddle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, p := newExchange(), &pauses{}
+		u := play(true, nil, step{0, one.role() + one.text("a ")}, step{0, one.usage()}, step{25 * time.Second, one.text("b") + one.finish("stop") + one.usage() + end})
+		if broken := x.deliver(t, u, p.giveUp); broken != nil || x.read().whole("a b") != "" || len(p.at) != 0 {
+			t.Errorf("%+v, %d pauses\n%s", broken, len(p.at), x.got())
+		}
+	})
 }
 
 // TestOneCallTwice: the same call sent again is one call, streamed and whole.

@@ -55,6 +55,7 @@ type Delta struct {
 	Kind     Kind
 	Text     string // decoded text of the first choice with text, valid as long as the bytes of the event
 	Finishes int    // choices that give a finish reason
+	over     uint64 // bits of their indexes; 0 in formats with one choice
 	Truthful bool   // the finish reason explains an empty answer (length, content_filter)
 	Choices  int    // number of choices in it
 	Several  bool   // it belongs to another choice than the first, has two texts, or has logprobs

@@ -91,6 +91,7 @@ func (d *Delta) choices(top *transcript.Cursor, message string) bool {
 
 // choice reads one choice.
 func (d *Delta) choice(c *transcript.Cursor, message string) {
+	index, finishes := 0, d.Finishes
 	for c.Next() {
 		if string(c.Name()) == message {
 			d.content(c)
@@ -98,7 +99,8 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 		}
 		switch string(c.Name()) {
 		case "index":
-			d.Several = d.Several || !isZero(c.Value())
+			v := c.Value()
+			index, d.Several = count(v), d.Several || !isZero(v)
 		case "logprobs":
 			d.Several = !isNull(c.Value()) || d.Several
 		case "finish_reason":
@@ -124,6 +126,9 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 				d.text(v)
 			}
 		}
+	}
+	if d.Finishes > finishes {
+		d.over |= 1 << min(index, 63)
 	}
 }
 

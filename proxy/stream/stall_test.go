@@ -68,9 +68,9 @@ func (u *wire) cancel(cause error) {
 }
 
 // deliver opens the answer and delivers it.
-func (x *exchange) deliver(t *testing.T, u *wire, stalled rescuer) *Broken {
+func (x *exchange) deliver(t *testing.T, u *wire, stalled rescuer, change ...func(*Options)) *Broken {
 	t.Helper()
-	a, broken := Open(respond(u), x.options(func(o *Options) { o.Cancel = u.cancel }))
+	a, broken := Open(respond(u), x.options(append(change, func(o *Options) { o.Cancel = u.cancel })...))
 	if broken != nil {
 		t.Fatalf("it did not open: %+v", broken)
 	}
