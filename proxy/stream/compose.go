@@ -48,14 +48,6 @@ func Compose(req *transcript.Body, c Composition, repairs []recovery.Repair, o O
 	return n
 }
 
-// ReportRepairs reports the repairs, once.
-func (n *Composed) ReportRepairs() {
-	if list := n.tell; len(list) > 0 && n.o.Repaired != nil {
-		n.tell = nil
-		n.o.Repaired(list)
-	}
-}
-
 // Deliver sends the answer in one write.
 func (n *Composed) Deliver(context.Context) *Broken {
 	n.ReportRepairs()

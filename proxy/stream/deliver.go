@@ -127,11 +127,10 @@ func (a *Answer) grace(t *time.Timer) *time.Timer {
 	if a.goesOn {
 		wait = max(wait, a.o.Config.Idle)
 	}
-	if t == nil && a.finished() {
-		return time.AfterFunc(wait, func() { a.o.Cancel(ErrEnded) })
-	}
 	if t != nil {
 		t.Reset(wait)
+	} else if a.finished() {
+		t = time.AfterFunc(wait, func() { a.o.Cancel(ErrEnded) })
 	}
 	return t
 }

@@ -61,12 +61,23 @@ func (w *Whole) ItemIDs() []string { return w.items }
 // Drain implements Deliverable: the answer was already read.
 func (w *Whole) Drain() { w.Discard() }
 
-// ReportRepairs reports the repairs so far, once.
+// ReportRepairs implements Deliverable.
 func (a *Answer) ReportRepairs() {
-	if a.h == nil || len(a.h.repairs) == 0 || a.o.Repaired == nil {
-		return
+	if a.h != nil {
+		a.o.report(&a.h.repairs)
 	}
-	list := a.h.repairs
-	a.h.repairs = nil
-	a.o.Repaired(list)
+}
+
+// ReportRepairs implements Deliverable.
+func (w *Whole) ReportRepairs() { w.o.report(&w.repairs) }
+
+// ReportRepairs implements Deliverable.
+func (n *Composed) ReportRepairs() { n.o.report(&n.tell) }
+
+// report reports repairs, once.
+func (o *Options) report(repairs *[]recovery.Repair) {
+	if list := *repairs; len(list) > 0 && o.Repaired != nil {
+		*repairs = nil
+		o.Repaired(list)
+	}
 }

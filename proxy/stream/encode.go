@@ -176,14 +176,13 @@ func listOf(items [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(items, []byte{','})...), ']')
 }
 
-// asToolCalls converts function_call to tool_calls if the client offered tools, because it then reads
-// only those.
-func (e *edit) asToolCalls(req *transcript.Body) {
-	if !e.legacy || len(e.calls) == 0 || !offersTools(req) {
-		return
+// edit returns the changes of a verdict on the answer with these calls. function_call becomes
+// tool_calls if the client offered tools, because it then reads only those.
+func (s *calls) edit(v recovery.Verdict, req *transcript.Body) edit {
+	e := edit{text: v.Text, recall: true, calls: s.match(v.Calls), had: len(s.list), finish: v.Finish, legacy: s.legacy}
+	if e.legacy && len(e.calls) > 0 && req != nil && len(req.Tools()) > 0 {
+		e.legacy, e.modern = false, true
+		e.finish = cmp.Or(e.finish, recovery.FinishCalls)
 	}
-	e.legacy, e.modern = false, true
-	e.finish = cmp.Or(e.finish, recovery.FinishCalls)
+	return e
 }
-
-func offersTools(req *transcript.Body) bool { return req != nil && len(req.Tools()) > 0 }

@@ -14,7 +14,6 @@ import (
 type hold struct {
 	o      *Options
 	mender recovery.Mender
-	req    *transcript.Body
 	holds  recovery.Hold
 	watch  runaway
 	look   recovery.Lookout // nil if text cannot contain calls
@@ -79,8 +78,7 @@ func newHold(o *Options) *hold {
 	if o.mends() && o.Guard(func() {
 		h.holds, h.watch.watch, h.look = o.Mender.Holds(o.Request), o.Mender.Watch(o.Request, -1), o.Mender.Lookout(o.Request)
 	}) {
-		h.mender, h.req = o.Mender, o.Request
-		h.calls.known = h.req.HasTool
+		h.mender, h.calls.known = o.Mender, o.Request.HasTool
 		if o.Config.MidStream == MidStreamBuffer && h.holds.Calls {
 			h.holds.Text = true // nothing is delivered before the end
 		}
@@ -267,9 +265,9 @@ func (a *Answer) judgeRest(rest Piece) (Piece, *Broken) {
 
 // stopJudging stops judging the answer. It returns free, everything that is held, and p.
 func (h *hold) stopJudging(free, p Piece) Piece {
-	h.state = passed
 	h.queue.add(p)
-	free.join(h.queue.take())
+	free.join(h.release())
+	h.state = passed
 	return free
 }
 
@@ -316,43 +314,52 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 	if only {
 		draft.Shown = len(h.text) // the client has another text
 	}
-	announced := h.o.announced(&draft)
-	var v recovery.Verdict
-	if h.mender != nil && !h.long && !h.calls.over {
-		v = h.mender.Mend(h.req, draft)
+	m := h.mender
+	if h.long || h.calls.over {
+		m = nil
+	}
+	v, flaw := h.o.verdict(m, &h.calls, draft)
+	if flaw != nil || len(v.Repairs) == 0 && v.Judgement != recovery.JudgeReplace {
+		return held, len(draft.Calls), flaw
+	}
+	if only {
+		v.Text = nil
+	}
+	out, ok := a.rewritten(held, v)
+	if !ok {
+		return held, len(draft.Calls), nil
+	}
+	h.repairs, h.state = v.Repairs, changed
+	return out, len(v.Calls), nil
+}
+
+// verdict returns the changes to an answer, or a flaw that cannot be repaired. m may be nil.
+func (o *Options) verdict(m recovery.Mender, s *calls, draft recovery.Draft) (v recovery.Verdict, flaw *recovery.Flaw) {
+	announced := o.announced(&draft)
+	if m != nil {
+		v = m.Mend(o.Request, draft)
 	}
 	switch {
 	case v.Judgement == recovery.JudgeAsk && v.Flaw != nil:
 		if announced {
-			h.o.wasHollow()
+			o.wasHollow()
 		}
-		return held, 0, v.Flaw
+		return v, v.Flaw
 	case v.Judgement == recovery.JudgeReplace:
-		h.repairs = v.Repairs
-	case len(draft.Calls) > 0 && !h.calls.over && (h.calls.odd || h.calls.legacy && offersTools(h.req)):
-		v = recovery.Verdict{Judgement: recovery.JudgeReplace, Calls: draft.Calls}
-		h.repairs = []recovery.Repair{{Rule: RepairAssembly, Tool: draft.Calls[0].Name}}
-	default:
-		return held, len(draft.Calls), nil
+		return v, nil
 	}
-	out, ok := a.rewritten(held, v)
-	if !ok {
-		h.repairs = nil
-		return held, len(draft.Calls), nil
+	v = recovery.Verdict{Calls: draft.Calls}
+	if len(draft.Calls) > 0 && !s.over && (s.odd || s.legacy && o.Request != nil && len(o.Request.Tools()) > 0) {
+		v.Judgement, v.Repairs = recovery.JudgeReplace, []recovery.Repair{{Rule: RepairAssembly, Tool: draft.Calls[0].Name}}
 	}
-	h.state = changed
-	return out, len(v.Calls), nil
+	return v, nil
 }
 
 // rewritten returns what is held with the changes of a verdict; ok is false if they cannot be written.
 func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece, ok bool) {
 	h := a.h
-	e := edit{recall: true, calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy, shown: string(h.text[:min(h.shown, len(h.text))])}
-	e.asToolCalls(h.req)
-	if !a.o.onlyCalls() && v.Text != nil {
-		text := *v.Text
-		e.text = &text
-	}
+	e := h.calls.edit(v, h.o.Request)
+	e.shown = string(h.text[:min(h.shown, len(h.text))])
 	out = held
 	if e.text != nil {
 		out.Text = *e.text

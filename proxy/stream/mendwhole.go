@@ -46,7 +46,7 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	for i, c := range s.list {
 		draft.Calls[i] = c.DraftCall
 	}
-	announced := w.o.announced(&draft)
+	w.o.announced(&draft)
 	flaw := w.ranAway(draft, textOf(d.reasoning))
 	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !s.odd && d.finish != recovery.FinishNone
 	switch {
@@ -57,36 +57,24 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	}
 	s.keep()
 	draft.Text, draft.Calls = strings.Clone(draft.Text), s.drafts()
-	if flaw = w.change(body, &s, draft); flaw != nil && announced {
-		w.o.wasHollow()
-	}
-	return flaw
+	return w.change(body, &s, draft)
 }
 
 // change judges an answer that needs changes, and makes them in the buffer. The draft is a copy,
 // because repairs and flaws outlive the buffer.
 func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Flaw {
-	v := w.o.Mender.Mend(w.o.Request, draft)
-	switch {
-	case v.Judgement == recovery.JudgeAsk && v.Flaw != nil:
-		return v.Flaw
-	case v.Judgement == recovery.JudgeReplace:
-		w.repairs = v.Repairs
-	default:
-		v = recovery.Verdict{Calls: draft.Calls}
-		if s.odd {
-			w.repairs = []recovery.Repair{{Rule: RepairAssembly, Tool: draft.Calls[0].Name}}
-		}
+	v, flaw := w.o.verdict(w.o.Mender, s, draft)
+	if flaw != nil {
+		return flaw
 	}
+	w.repairs = v.Repairs
 	if reason, ok := s.reason(); ok && draft.Finish == recovery.FinishNone && v.Finish == recovery.FinishNone {
 		v.Finish, w.repairs = reason, append(w.repairs, recovery.Repair{Rule: RepairFinish})
 	}
-	if len(w.repairs) == 0 {
-		return nil
+	if len(w.repairs) > 0 {
+		e := s.edit(v, w.o.Request)
+		w.set(body, w.o.Format.encoder(nil).whole(body, &e))
 	}
-	e := edit{text: v.Text, recall: true, calls: s.match(v.Calls), had: len(s.list), finish: v.Finish, legacy: s.legacy}
-	e.asToolCalls(w.o.Request)
-	w.set(body, w.o.Format.encoder(nil).whole(body, &e))
 	return nil
 }
 
@@ -138,12 +126,4 @@ func (w *Whole) set(body []byte, list []transcript.Splice) {
 	out := spliced(all, list)
 	w.buf.Reset()
 	w.buf.Write(out)
-}
-
-// ReportRepairs reports the repairs, once.
-func (w *Whole) ReportRepairs() {
-	if list := w.repairs; len(list) > 0 && w.o.Repaired != nil {
-		w.repairs = nil
-		w.o.Repaired(list)
-	}
 }

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"bytes"
-	"strconv"
 	"unsafe"
 
 	"github.com/tidwall/gjson"
@@ -99,8 +98,8 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 		}
 		switch string(c.Name()) {
 		case "index":
-			v := c.Value()
-			index, d.Several = count(v), d.Several || !isZero(v)
+			index = count(c.Value())
+			d.Several = d.Several || index > 0
 		case "logprobs":
 			d.Several = !isNull(c.Value()) || d.Several
 		case "finish_reason":
@@ -236,15 +235,6 @@ func isObject(v []byte) bool { return len(v) > 0 && v[0] == '{' }
 // is reports whether a value is the string s.
 func is(v []byte, s string) bool {
 	return isString(v) && (string(v[1:len(v)-1]) == s || bytes.IndexByte(v, '\\') > 0 && transcript.Text(v) == s)
-}
-
-// isZero reports whether a value is 0 or not a number.
-func isZero(v []byte) bool {
-	if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') || string(v) == "0" {
-		return true
-	}
-	n, _ := strconv.ParseFloat(string(v), 64)
-	return n == 0
 }
 
 // isEmpty reports whether a value is null, false, "", {}, [] or missing.
