@@ -274,7 +274,7 @@ func (s *calls) put(f fragment, before int) {
 		c = &call{index: f.index, numbered: f.numbered, raw: f.raw}
 		s.list = append(s.list, c)
 	}
-	s.odd = s.odd || !f.numbered || c.numbered && f.index != c.index
+	s.odd = s.odd || !f.numbered || c.numbered && f.index != c.index || f.id != "" && c.ID != "" && f.id != c.ID
 	if c.ID == "" {
 		c.ID = f.id
 	}
@@ -351,12 +351,12 @@ func (s *calls) find(f fragment, name string) *call {
 	return last
 }
 
-// beginsCall reports whether a fragment with the index of c begins beginsCall call: some servers give
+// beginsCall reports whether a fragment with the index of c begins another call: some servers give
 // parallel calls the same index (litellm#33678), or none.
 func (s *calls) beginsCall(c *call, f fragment, name, text string, together bool) bool {
 	switch {
-	case f.id != "" && c.ID != "" && f.id != c.ID:
-		return true
+	case f.id != "" && c.ID != "" && f.id != c.ID: // Poolside gives the pieces of one call several ids
+		return name != "" || text != "" && c.state.complete()
 	case name == "" || c.Name == "":
 		return false
 	case together:
