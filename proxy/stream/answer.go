@@ -334,6 +334,8 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 		a.h.follow(d)
 	}
 	switch {
+	case d.again:
+		return Piece{}, d, nil // SDKs refuse it
 	case a.continues:
 		piece, broken := a.continued(ev, d)
 		return piece, d, broken

@@ -22,16 +22,12 @@ func (Chat) Decode(ev *Event, known *Known) *Delta {
 		return d
 	}
 	if !known.like.match(data, d, known.ID) {
-		d.read(data, "delta", &known.ID)
-		other := d.numberless(data)
-		if other != nil {
-			d.read(other, "delta", &known.ID)
-		}
+		lenient := d.readAny(data, "delta", &known.ID)
 		if d.ID.ID != "" {
 			d.ID.Created = cmp.Or(d.ID.Created, known.ID.Created)
 			known.ID = d.ID
 		}
-		if known.like.filled = false; other == nil {
+		if known.like.filled = false; !lenient {
 			known.like.learn(data, d, known.ID)
 		}
 	}
@@ -49,10 +45,7 @@ var chunkFields = [...]string{"id", "choices", "object", "created", "model", "pr
 
 // DecodeWhole reads a complete answer.
 func (Chat) DecodeWhole(body []byte) (d Delta) {
-	d.read(body, "message", nil)
-	if other := d.numberless(body); other != nil {
-		d.read(other, "message", nil)
-	}
+	d.readAny(body, "message", nil)
 	return d
 }
 
@@ -60,8 +53,15 @@ func (Chat) DecodeWhole(body []byte) (d Delta) {
 // answer.
 func (Chat) ErrorEnds() bool { return false }
 
-// neutral converts a finish reason of the wire format to the neutral one.
-func neutral(reason string) recovery.Finish {
+// finishIn converts a finish reason, as raw JSON, to the neutral one.
+func finishIn(raw []byte) recovery.Finish {
+	switch string(raw) { // no allocation for the usual ones
+	case `"stop"`:
+		return recovery.FinishStop
+	case `"tool_calls"`:
+		return recovery.FinishCalls
+	}
+	reason := transcript.Text(raw)
 	switch strings.ToLower(reason) {
 	case "stop":
 		return recovery.FinishStop
@@ -73,15 +73,4 @@ func neutral(reason string) recovery.Finish {
 		return recovery.FinishLength
 	}
 	return recovery.Finish(reason)
-}
-
-// finishIn is neutral for a finish reason as raw JSON.
-func finishIn(raw []byte) recovery.Finish {
-	switch string(raw) { // no allocation for the usual ones
-	case `"stop"`:
-		return recovery.FinishStop
-	case `"tool_calls"`:
-		return recovery.FinishCalls
-	}
-	return neutral(transcript.Text(raw))
 }

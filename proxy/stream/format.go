@@ -77,6 +77,7 @@ type Delta struct {
 
 	frame bool // clients build the answer's structure from it, so later events must fit
 	ends  bool // no more text follows
+	again bool // it begins a message that has begun
 	apart bool // its text does not continue the text before it
 	// late: it is sent together with the next event. This is so for the end of thinking, which clients
 	// would take for an answer, and for the beginning of a text block, which may stay empty.

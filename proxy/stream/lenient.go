@@ -33,12 +33,16 @@ func lenient(data []byte) (out []byte) {
 	return out
 }
 
-// numberless returns lenient(data) if data was not valid JSON.
-func (d *Delta) numberless(data []byte) []byte {
-	if d.Kind != KindNoise {
-		return nil
+// readAny is read, and reads lenient(data) if data is not valid JSON. It reports whether that helped.
+func (d *Delta) readAny(data []byte, message string, known *Identity) bool {
+	if d.read(data, message, known); d.Kind != KindNoise {
+		return false
 	}
-	return lenient(data)
+	other := lenient(data)
+	if other != nil {
+		d.read(other, message, known)
+	}
+	return other != nil
 }
 
 // wholeObject returns a body that is a JSON object, or lenient(body), or nil.

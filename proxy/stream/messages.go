@@ -107,6 +107,7 @@ func (d *Delta) ofMessage(data []byte, name string, known *Known) bool {
 	switch name {
 	case "message_start":
 		it.event, d.frame = eventCreated, true
+		d.again = known.ID.ID != ""
 		m := gjson.Parse(viewString(message))
 		d.ID.ID = same(known.ID.ID, []byte(m.Get("id").Raw))
 		known.ID = d.ID

@@ -55,6 +55,19 @@ func newMessages(change ...func(*Config)) *exchange {
 	return x
 }
 
+// TestMessagesStartTwice: SDKs refuse a second start of a message, so the client gets one.
+func TestMessagesStartTwice(t *testing.T) {
+	rest := msgBlock(0, textBlock) + msgText(0, "a") + msgStop(0) + msgEnd("end_turn")
+	for name, again := range map[string]string{"the same": msgStart("m"), "another": msgStart("n"), "many": strings.Repeat(msgStart("m"), 20)} {
+		for where, body := range map[string]string{"at once": msgStart("m") + again + rest, "later": msgStart("m") + strings.Replace(rest, msgStop(0), again+msgStop(0), 1)} {
+			x := newMessages()
+			if broken := x.serve(&chunkedReader{rest: []byte(body)}, mended(t, judging(nil))); broken != nil || x.got() != msgStart("m")+rest {
+				t.Errorf("%s, %s: %+v\n%s", name, where, broken, x.got())
+			}
+		}
+	}
+}
+
 // What an event commits an answer to: the commit gate opens with reasoning, text and calls.
 func TestMessagesKind(t *testing.T) {
 	for _, c := range []struct {
