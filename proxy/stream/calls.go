@@ -146,13 +146,16 @@ func (s *calls) items(d *Delta, read func(gjson.Result) *call) bool {
 	if !it.call || s.over {
 		return it.call
 	}
-	i := slices.IndexFunc(s.list, func(c *call) bool { return c.item == it.index })
+	i := len(s.list) - 1
+	for i >= 0 && s.list[i].item != it.index {
+		i--
+	}
 	if it.event == eventAdded || it.event == eventDone && it.raw != nil {
 		c := read(gjson.ParseBytes(it.raw))
 		switch {
 		case c == nil: // nothing to judge
 			return true
-		case i < 0:
+		case i < 0, c.ID != s.list[i].ID && it.event == eventAdded && s.list[i].ID != "": // another with the same index
 			add(c, it.index)
 		default:
 			old := s.list[i]

@@ -264,8 +264,12 @@ func TestOnlyAtTheEnd(t *testing.T) {
 	said := string(message("msg_1", "completed", &text))
 	called := `{"id":"fc_1","type":"function_call","status":"completed","call_id":"c1","name":"f","arguments":"{}"}`
 	again := strings.Replace(called, "fc_1", "fc_2", 1)
+	other := strings.NewReplacer("fc_1", "fc_2", "c1", "c2", `"f"`, `"ls"`).Replace(called)
 	event := func(kind, rest string) string {
 		return "event: response." + kind + "\n" + `data: {"type":"response.` + kind + `","output_index":0,"content_index":0,` + rest + "}\n\n"
+	}
+	item := func(raw string) string {
+		return event("output_item.added", `"item":`+raw) + event("output_item.done", `"item":`+raw)
 	}
 	for name, c := range map[string]struct {
 		in, want string // want is empty for the same
@@ -276,6 +280,7 @@ func TestOnlyAtTheEnd(t *testing.T) {
 		"a call in the end":         {in: reply("", called), draft: "f({})"},
 		"text and a call":           {in: reply("", said, called), draft: text + "f({})"},
 		"a call twice":              {in: reply("", called, again), want: reply("", called), draft: "f({})"},
+		"two calls with one index":  {in: reply(item(called)+item(other), called, other), draft: "f({})ls({})"},
 		"text done":                 {in: reply(event("output_text.done", `"text":"It prints hello."`)), draft: text},
 		"text done, and in the end": {in: reply(event("output_text.done", `"text":"It prints hello."`), said), draft: text},
 		"a part done":               {in: reply(event("content_part.done", `"part":{"type":"output_text","text":"It prints hello."}`)), draft: text},
