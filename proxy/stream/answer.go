@@ -97,6 +97,7 @@ type Answer struct {
 	h            *hold  // nil if nothing is held back
 	deferred     bool   // the whole answer is held for later delivery
 	noReason     bool   // the target usually gives finish reasons, but this answer has none
+	bare         bool   // nor has it an end mark
 	called       bool   // a call has arrived
 	thought      []byte // reasoning so far, for Options.Thought
 	noise        bool   // an unreadable event has arrived
@@ -197,20 +198,23 @@ func (a *Answer) prepare() {
 // unopened returns how an answer broke whose bytes ended before the gate opened, or nil if it is
 // complete.
 func (a *Answer) unopened(err error) *Broken {
-	if a.pendingUsage != nil && !errors.Is(err, ErrStalled) {
-		p, broken := a.releaseUsage(true)
-		if broken != nil {
-			a.flawed(broken, p)
-			return broken
+	p, broken := a.implied(err)
+	if broken == nil && a.complete(err) && !a.first.IsZero() {
+		if p, broken = a.judgeRest(p); broken == nil {
+			a.hold(p)
+			return nil
 		}
-		a.hold(p)
+	}
+	if broken != nil {
+		a.flawed(broken, p)
+		return broken
 	}
 	if said := a.fault(err); said != nil {
 		return &Broken{Event: said}
 	}
 	switch {
-	case a.complete(err) && !a.first.IsZero():
-		return a.conclude()
+	case errors.Is(err, io.EOF) && a.called:
+		return a.unfinished(&a.ev)
 	case errors.Is(err, io.EOF):
 		return &Broken{Empty: a.first.IsZero() && a.seam == nil, Err: ErrEnded}
 	}

@@ -31,6 +31,7 @@ func (a *Answer) Deliver(context.Context) *Broken {
 	if a.deferred {
 		if a.noReason && a.o.Ending != nil {
 			a.o.Ending.reasons.Store(false) // the target does not always give one
+			a.o.Ending.bare.Store(a.bare)
 		}
 		return nil
 	}
@@ -191,12 +192,9 @@ func (a *Answer) end(err error) *Broken {
 	if taken {
 		return &Broken{Err: ErrTaken, Stalled: true}
 	}
-	var last Piece
-	if a.pendingUsage != nil {
-		var broken *Broken
-		if last, broken = a.releaseUsage(true); broken != nil {
-			return a.breaks(broken, Piece{}, last)
-		}
+	last, broken := a.implied(err)
+	if broken != nil {
+		return a.breaks(broken, Piece{}, last)
 	}
 	switch {
 	case a.complete(err):

@@ -3,6 +3,8 @@ package stream
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +25,7 @@ type Endings struct {
 type Ending struct {
 	reasons atomic.Bool // it sends finish reasons in streams
 	hollow  atomic.Bool // it sends finish reason tool_calls without a call
+	bare    atomic.Bool // its streams end behind a call, as of GLM at NVIDIA
 }
 
 // maxEndings limits the recorded targets, because clients choose model names.
@@ -44,12 +47,6 @@ func (e *Endings) Of(upstream, model string) *Ending {
 	return known.(*Ending)
 }
 
-func set(b *atomic.Bool) {
-	if !b.Load() {
-		b.Store(true)
-	}
-}
-
 // hollow reports whether an answer ends with tool_calls and its target is known to send that without
 // calls, so that an empty answer is valid.
 func (o *Options) hollow(d *Delta) bool {
@@ -59,7 +56,7 @@ func (o *Options) hollow(d *Delta) bool {
 // wasHollow records that an answer ended with tool_calls and had no call.
 func (o *Options) wasHollow() {
 	if o.Ending != nil {
-		set(&o.Ending.hollow)
+		o.Ending.hollow.Store(true)
 	}
 }
 
@@ -95,7 +92,7 @@ func (a *Answer) accept(ev *Event) (p Piece, d *Delta, broken *Broken) {
 func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 	d := a.o.Format.Decode(ev, &a.known)
 	if d.Finishes > 0 && a.o.Ending != nil {
-		set(&a.o.Ending.reasons)
+		a.o.Ending.reasons.Store(true)
 	}
 	switch {
 	case a.finishes > 0:
@@ -108,6 +105,18 @@ func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 		return a.withReason(ev)
 	}
 	return a.through(ev, d)
+}
+
+// implied returns the bytes for the end of an answer that has none and whose bytes ended with err: its
+// last event was usage, or a call.
+func (a *Answer) implied(err error) (Piece, *Broken) {
+	switch {
+	case a.pendingUsage != nil && (!a.opening || !errors.Is(err, ErrStalled)):
+		return a.releaseUsage(true)
+	case a.called && a.finishes == 0 && errors.Is(err, io.EOF) && a.o.Ending != nil && a.o.Ending.bare.Load():
+		return a.insertFinish(&a.ev)
+	}
+	return Piece{}, nil
 }
 
 // releaseUsage returns the bytes for the pending chunk of usage; ends means that it was the end of the
@@ -192,8 +201,8 @@ func (s *calls) reason() (recovery.Finish, bool) {
 // RepairFinish is the repair rule of a missing finish reason.
 const RepairFinish = "finish_reason"
 
-// unfinished returns how an answer broke whose end mark came without a finish reason, though its
-// target sends one. If its calls are complete it can be delivered later.
+// unfinished returns how an answer broke that ended without a finish reason, though its target sends
+// one. If its calls are complete it can be delivered later.
 func (a *Answer) unfinished(ev *Event) *Broken {
 	b := &Broken{Err: ErrEnded}
 	if !a.called {
@@ -205,7 +214,7 @@ func (a *Answer) unfinished(ev *Event) *Broken {
 	}
 	a.hold(p)
 	a.hold(Piece{Bytes: End(a.o.Format, nil, nil)})
-	a.done, a.deferred, a.noReason = true, true, true
+	a.bare, a.done, a.deferred, a.noReason = !a.done, true, true, true
 	_ = a.resp.Body.Close()
 	b.Odd, b.Flawed = OddEnd, a
 	return b

@@ -16,6 +16,11 @@ func reasoned(o *Options) {
 	o.Ending.reasons.Store(true)
 }
 
+func bare(o *Options) {
+	o.Ending = &Ending{}
+	o.Ending.bare.Store(true)
+}
+
 func silent(o *Options) { o.Ending = &Ending{} }
 
 // untyped is a stream whose chunks have this in the place of a finish reason that is null.
@@ -41,6 +46,10 @@ func TestNoFinishReason(t *testing.T) {
 		{name: "the word null", in: untyped(said, `"null"`) + end, want: untyped(said, `"null"`) + stop + end},
 		{name: "a call", in: called + end, want: called + calls + end},
 		{name: "a call and usage", in: called + one.usage() + end, want: called + calls + one.usage() + end},
+		{name: "a call and no end mark", in: called, err: ErrEnded},
+		{name: "a call and no end mark, of a target that gives none", in: called, target: bare, want: called + calls + end},
+		{name: "text, a call and no end mark", in: said + one.call(), target: bare, want: said + one.call() + calls + end},
+		{name: "half a call and no end mark", in: said + one.chunk(`{"tool_calls":[{"index":0,"id":"t1","function":{"name":"f","arguments":"{\"a\":"}}]}`, "null"), target: bare, err: ErrEnded},
 		{name: "text and a call", in: said + one.call() + end, want: said + one.call() + calls + end},
 		{name: "half a call", in: one.role() + one.chunk(`{"tool_calls":[{"index":0,"id":"t1","function":{"name":"f","arguments":"{\"a\":"}}]}`, "null") + end, err: ErrEnded},
 		{name: "nothing behind it", in: said, err: ErrEnded},
@@ -80,21 +89,23 @@ func TestNoFinishReason(t *testing.T) {
 	}
 }
 
-// A target that gives finish reasons and leaves one out behind whole calls: odd, and
+// A target that leaves out the finish reason behind whole calls, or all of the end: odd, and
 // deliverable as it is.
 func TestReasonLeftOut(t *testing.T) {
-	x, target := newExchange(), &Ending{}
-	target.reasons.Store(true)
 	called := one.role() + one.call()
-	_, broken := Open(respond(strings.NewReader(called+end)), x.options(mended(t, judging(nil)), func(o *Options) { o.Ending = target }))
-	if broken == nil || broken.Odd != OddEnd || broken.Flawed == nil {
-		t.Fatalf("%+v", broken)
-	}
-	if b := broken.Flawed.Deliver(t.Context()); b != nil || x.got() != called+one.finish("tool_calls")+end {
-		t.Errorf("%+v: %s", b, x.got())
-	}
-	if target.reasons.Load() {
-		t.Error("the next answer of the kind is asked for twice again")
+	for in, bare := range map[string]bool{called + end: false, called: true} {
+		x, target := newExchange(), &Ending{}
+		target.reasons.Store(true)
+		_, broken := Open(respond(strings.NewReader(in)), x.options(mended(t, judging(nil)), func(o *Options) { o.Ending = target }))
+		if broken == nil || broken.Odd != OddEnd || broken.Flawed == nil {
+			t.Fatalf("%+v", broken)
+		}
+		if b := broken.Flawed.Deliver(t.Context()); b != nil || x.got() != called+one.finish("tool_calls")+end {
+			t.Errorf("%+v: %s", b, x.got())
+		}
+		if target.reasons.Load() || target.bare.Load() != bare {
+			t.Error("the next answer of the kind is asked for twice again")
+		}
 	}
 }
 

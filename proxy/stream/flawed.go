@@ -30,17 +30,6 @@ func (a *Answer) keepForLater(b *Broken, p Piece) {
 	b.Flawed = a
 }
 
-// conclude judges the held events at the end of the stream, before anything was delivered.
-func (a *Answer) conclude() *Broken {
-	p, broken := a.judgeRest(Piece{})
-	if broken != nil {
-		a.flawed(broken, p)
-		return broken
-	}
-	a.hold(p)
-	return nil
-}
-
 // flawed keeps a complete but flawed answer for possible delivery later.
 func (a *Answer) flawed(b *Broken, p Piece) {
 	if a.h != nil && a.h.state == asked {
