@@ -35,6 +35,8 @@ func TestDeltaKind(t *testing.T) {
 		{"a space", in(`{"content":" "}`), KindText, " "},
 		{"role and text", in(`{"role":"assistant","content":"hi"}`), KindText, "hi"},
 		{"parts", in(`{"content":[{"type":"text","text":"hi"}]}`), KindCall, ""},
+		{"Mistral's thinking", in(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}`), KindReasoning, ""},
+		{"Mistral's thinking and text", in(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"hi"}]}`), KindCall, ""},
 		{"no parts", in(`{"content":[]}`), KindNothing, ""},
 		{"tool call", in(`{"tool_calls":[{"index":0,"id":"t1","function":{"name":"f","arguments":""}}]}`), KindCall, ""},
 		{"tool call and text", in(`{"content":"hi","tool_calls":[{"index":0}]}`), KindCall, "hi"},

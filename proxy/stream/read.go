@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"slices"
 	"unsafe"
 
 	"github.com/tidwall/gjson"
@@ -168,9 +169,13 @@ func (d *Delta) field(name, v []byte) {
 	switch string(name) {
 	case "role", "annotations", "reasoning_id", "id", "name", "channel":
 	case "content":
-		if isString(v) {
+		switch {
+		case isString(v):
 			d.text(v)
-		} else {
+		case v[0] == '[' && thinks(gjson.ParseBytes(v)):
+			d.reasons = true
+			d.raise(KindReasoning)
+		default:
 			d.raise(KindCall) // a list of parts: passed on, never repeated
 		}
 	case "reasoning", "reasoning_content", "reasoning_text", "thinking":
@@ -256,17 +261,12 @@ func isEmpty(v []byte) bool {
 // signed reports whether reasoning has a signature or is encrypted: the provider accepts it back only
 // unchanged, so it cannot be replaced.
 func signed(v gjson.Result) bool {
-	found := false
-	v.ForEach(func(_, item gjson.Result) bool {
-		if s := item.Get("signature"); s.Type == gjson.String && !empty(s) {
-			found = true
-		}
-		if s := item.Get("data"); s.Type == gjson.String && !empty(s) {
-			found = true
-		}
-		return !found
-	})
-	return found
+	return slices.ContainsFunc(append(v.Get("#.signature").Array(), v.Get("#.data").Array()...), func(s gjson.Result) bool { return s.Str != "" })
+}
+
+// thinks reports whether a list of parts is thinking, as Mistral sends it.
+func thinks(v gjson.Result) bool {
+	return !slices.ContainsFunc(v.Array(), func(part gjson.Result) bool { return part.Get("type").Str != "thinking" })
 }
 
 // empty is isEmpty for a gjson result.
