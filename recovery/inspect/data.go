@@ -81,6 +81,12 @@ func (v *view) judgeData() finding {
 	return finding{rule: "data"}
 }
 
+// readerRefused reports whether a reading tool that was given no file returned one sentence that says that it failed.
+func (v *view) readerRefused() bool {
+	return v.kind == trajectory.Reader && v.outcome == unknown && len(v.lines) == 1 && len(v.text) <= briefText/4 && len(v.call.Files()) == 0 &&
+		v.is(0, shortFailure) && !v.is(0, quotations)
+}
+
 // notGit reports whether a program is not git, whose errors have no program name before them.
 func notGit(program string) bool { return !strings.HasPrefix(program, "git ") }
 

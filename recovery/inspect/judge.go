@@ -120,7 +120,11 @@ func (v *view) judge() finding {
 		if f := v.readerStopped(); f.failed {
 			return f
 		}
-		return v.judgeData()
+		f := v.judgeData()
+		if !f.failed && v.readerRefused() {
+			return finding{true, recovery.CategoryNone, possible, "brief-failure", v.lines[0].text}
+		}
+		return f
 	}
 	if f := v.outOfTime(); f.failed {
 		return f

@@ -311,6 +311,10 @@ func (v *view) byOutcome() finding {
 			f.line, f.rule, f.confidence = line, "other-error", possible
 			return f
 		}
+		if line, ok := v.briefFailure(); ok {
+			f.line, f.rule, f.confidence = line, "brief-failure", possible
+			return f
+		}
 	}
 	return finding{}
 }
@@ -340,6 +344,37 @@ func (v *view) otherFailure() (line string, ok bool) {
 	}
 	return "", false
 }
+
+// Limits of a result that one sentence can explain as a whole.
+const (
+	briefLines = 4
+	briefText  = 800 // bytes
+)
+
+// briefFailure finds a sentence that says, as the first or last line of a short result, that the call failed, or a
+// program's usage that was not asked for.
+func (v *view) briefFailure() (line string, ok bool) {
+	command := v.call.Line()
+	if len(v.lines) == 0 || len(v.lines) > briefLines || len(v.text) > briefText || v.kind == trajectory.Code || v.prints(nil) ||
+		v.kind == trajectory.Shell && command == "" {
+		return "", false
+	}
+	last := len(v.lines) - 1
+	for last > 0 && v.is(last, follows) {
+		last--
+	}
+	for _, i := range []int{0, last} {
+		text := v.lines[i].text
+		if v.is(i, shortFailure) && !v.foreign(i) && !v.is(i, quotations) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
+			return text, true
+		}
+	}
+	first := v.lines[0].text
+	return first, command != "" && showsUsage.MatchString(first) && !asksUsage.MatchString(command)
+}
+
+// asksUsage matches a command line that asks for a program's usage.
+var asksUsage = recovery.NewPattern(`(?:^|[\s-])(?:-h|-\?|help|man|usage)\b`)
 
 // maxSummary limits how far above the end a summary is searched, in lines.
 const maxSummary = 40
@@ -376,7 +411,9 @@ func (v *view) tested() (f finding, ok bool) {
 	case at < 0:
 		return finding{}, false
 	case someFailed:
-		f = v.byOutcome()
+		if f = v.byOutcome(); v.outcome == unknown && (v.kind != trajectory.Shell || v.call.Line() != "") {
+			f = finding{failed: true, confidence: possible, rule: "tests-failed"}
+		}
 		if f.failed {
 			f.category, f.line = recovery.CategoryNone, v.lines[at].text
 		}

@@ -85,6 +85,7 @@ const (
 	prompted
 	askedTimes
 	askedUntil
+	shortFailure // what the whole of a short result says
 
 	// Groups of classes; the first matching rule of a group decides.
 	categories // of failures, and noCategory
@@ -99,7 +100,7 @@ const (
 var classNames = [categories]string{"none", "failure", "refusal", "ended", "edit_refused", "edit_order", "edit_syntax", "tests_failed", "tests_passed",
 	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "error_line", "follows",
 	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "goes_on", "settled", "barren",
-	"complaint", "go_on", "prompted", "asked_times", "asked_until"}
+	"complaint", "go_on", "prompted", "asked_times", "asked_until", "brief_failure"}
 
 // groupOf returns the group in which a rule competes.
 func groupOf(r *rule.Rule) class {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // TestWordsAlone: whether a call failed, for results without an exit code, whose command is known. With the exit
@@ -16,9 +18,9 @@ func TestWordsAlone(t *testing.T) {
 		flagged    []string // successes that are called failures
 		successful int
 	}{
-		{"round25", 0.95, 0.98, []string{"za0131", "za0132"}, 35},
-		{"round26", 0.84, 0.96, []string{"zb0081", "zb0096"}, 38},
-		{"round27", 0.63, 0.93, nil, 28},
+		{"round25", 0.97, 0.98, []string{"za0131", "za0132"}, 35},
+		{"round26", 0.95, 0.98, []string{"zb0081", "zb0096"}, 38},
+		{"round27", 0.98, 0.98, nil, 28},
 	} {
 		var flagged []string
 		failed, seen, coded, successes := 0, 0, 0, 0
@@ -51,6 +53,44 @@ func TestWordsAlone(t *testing.T) {
 			failed, seen, ratio(seen, failed), coded, ratio(coded, failed), len(flagged), successes)
 		if ratio(seen, failed) < c.recall || ratio(coded, failed) < c.withCode || successes != c.successful || !slices.Equal(flagged, c.flagged) {
 			t.Errorf("%s: below the floor, or others than %q are called failures: %q", c.round, c.flagged, flagged)
+		}
+	}
+}
+
+// A short result whose sentence says that something failed is a failure of no kind, and no reason for a note.
+func TestBriefRefusals(t *testing.T) {
+	for _, c := range []struct {
+		tool, command, content string
+		failed                 bool
+	}{
+		{"bash", "cleat start .", "Container failed to start", true},
+		{"bash", "", "Container failed to start", false}, // it may be what an unknown command read
+		{"bash", "cat state.txt", "Container failed to start", false},
+		{"bash", "lpush e 'the disk is not there'", "the disk is not there", false},
+		{"bash", "./release.sh 1.2", "release.sh: version must look like vX.Y.Z, got 1.2", true},
+		{"bash", "./deploy.sh", "==> building\n构建镜像失败 请检查", true},
+		{"bash", "./backup.sh", "Folder out not found. Creating it...\nFolders checked.", false},
+		{"bash", "ab -n 10 u", "Complete requests: 10\nFailed requests: 0", false},
+		{"bash", "hugoenv hooks", "Usage: hugoenv hooks <command>", true},
+		{"bash", "hugoenv hooks --help", "Usage: hugoenv hooks <command>", false},
+		{"bash", "./setup.sh", "Please run as root", true},
+		{"bash", "busted", "2 successes / 1 failure / 0 errors / 0 pending", true},
+		{"bash", "msbuild", "========== Build: 3 succeeded, 0 failed, 1 up-to-date, 0 skipped ==========", false},
+		{"bash", "flake8 a.py", "a.py:1:1: F401 'os' imported but unused", true},
+		{"base_dir", "", "base_dir must be a string", true},
+		{"list_jobs", "", "No jobs found", false},
+		{"web_fetch", "", "The requested URL was not found on the server.", true},
+		{"read_file", "a.txt", "The requested URL was not found on the server.", false},
+		{"api_get", "", `{"message": "Department not found"}`, true},
+		{"api_get", "", `{"id": 4, "message": "Department not found"}`, false},
+	} {
+		args := command(c.command)
+		if c.tool == "read_file" {
+			args = `{"path":"a.txt"}`
+		}
+		f := judge(c.tool, args, c.content)
+		if f.Failed != c.failed || f.Failed && (f.Category != recovery.CategoryNone && f.Confidence >= Threshold) {
+			t.Errorf("%s %q %q: %+v", c.tool, c.command, c.content, f)
 		}
 	}
 }
