@@ -43,6 +43,9 @@ func (v *view) judgeData() finding {
 		if r := v.failure(&v.lines[i], i, bySelf && v.namesFile(v.lines[i].text)); r != nil && !v.excused(r) {
 			return v.runsProgram(v.findingOf(r, v.lines[i].text, likely))
 		}
+		if v.outcome == unknown && !bySelf && v.is(i, otherFailure) && !v.is(i, logged) {
+			return finding{true, recovery.CategoryNone, possible, "other-error", v.lines[i].text}
+		}
 	}
 	strictly := v.failure(&v.lines[0], 0, false)
 	if v.kind == trajectory.Reader && last > 0 && v.is(0, logged) {

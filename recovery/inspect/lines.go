@@ -338,7 +338,7 @@ func (v *view) otherFailure() (line string, ok bool) {
 		if i != 0 && i < end-tailPlaces {
 			i = 0
 		}
-		if v.is(i, otherFailure) && !v.is(i, logged) && !v.wentOnAfter(i) && !(i == 0 && end > 2*shortResult && v.kind == trajectory.Other) {
+		if v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, wentOn) && !v.wentOnAfter(i) && !(i == 0 && end > 2*shortResult && v.kind == trajectory.Other) {
 			return v.lines[i].text, true
 		}
 	}
