@@ -356,7 +356,7 @@ const (
 func (v *view) briefFailure() (line string, ok bool) {
 	command := v.call.Line()
 	if len(v.lines) == 0 || len(v.lines) > briefLines || len(v.text) > briefText || v.kind == trajectory.Code || v.prints(nil) ||
-		v.kind == trajectory.Shell && command == "" {
+		v.kind == trajectory.Shell && command == "" || v.tells() {
 		return "", false
 	}
 	last := len(v.lines) - 1
@@ -371,6 +371,11 @@ func (v *view) briefFailure() (line string, ok bool) {
 	}
 	first := v.lines[0].text
 	return first, command != "" && showsUsage.MatchString(first) && !asksUsage.MatchString(command)
+}
+
+// tells reports whether the tool passes on what a person or a model says.
+func (v *view) tells() bool {
+	return slices.ContainsFunc(trajectory.NameWords(v.call.Tool), func(w string) bool { return v.rules.words["talkers"][w] })
 }
 
 // asksUsage matches a command line that asks for a program's usage.

@@ -178,6 +178,7 @@ var facts = [...]struct {
 	{"failed", func(v *view, _ int) bool { return v.outcome == failed }},
 	{"succeeded", func(v *view, _ int) bool { return v.outcome == succeeded }},
 	{"outcome-unknown", func(v *view, _ int) bool { return v.outcome == unknown }},
+	{"command-unknown", func(v *view, _ int) bool { return v.call.Line() == "" }},
 	{"exit-127", func(v *view, _ int) bool { return v.hasExit && v.exit == 127 }},
 	{"first-line", func(_ *view, at int) bool { return at == 0 }},
 	{"last-line", func(v *view, at int) bool { return at >= 0 && (at == v.ends-1 || v.ends == 0 && at == len(v.lines)-1) }},
@@ -305,7 +306,7 @@ func (r *Rules) Check(n int) error {
 // decide returns the names of the rules in the rule's group that decide the lines of an example. It sets the
 // facts that the rule requires, as far as possible.
 func (l *lists) decide(own *rule.Rule, text string) (names []string) {
-	v := view{rules: l, kind: trajectory.Shell, call: new(trajectory.Call), stderr: -1, outcome: failed, text: text, printed: len(text), hits: new(rule.Hits)}
+	v := view{rules: l, kind: trajectory.Shell, call: trajectory.CommandCall("make"), stderr: -1, outcome: failed, text: text, printed: len(text), hits: new(rule.Hits)}
 	about := ""
 	for _, f := range own.When {
 		switch f {
