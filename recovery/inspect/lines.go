@@ -370,7 +370,7 @@ func (v *view) briefFailure() (line string, ok bool) {
 		}
 	}
 	first := v.lines[0].text
-	return first, command != "" && showsUsage.MatchString(first) && !asksUsage.MatchString(command)
+	return first, showsUsage.MatchString(first) && !asksUsage.MatchString(v.call.Tool+" "+command)
 }
 
 // tells reports whether the tool passes on what a person or a model says.
