@@ -21,6 +21,9 @@ func TestWordsAlone(t *testing.T) {
 		{"round25", 0.97, 0.98, []string{"za0131", "za0132"}, 35},
 		{"round26", 0.95, 0.98, []string{"zb0081", "zb0096"}, 38},
 		{"round27", 0.98, 0.98, nil, 28},
+		{"round28", 0.91, 0.96, nil, 60},
+		{"round29", 0.9, 0.95, nil, 47},
+		{"round30", 0.88, 0.95, nil, 39},
 	} {
 		var flagged []string
 		failed, seen, coded, successes := 0, 0, 0, 0
