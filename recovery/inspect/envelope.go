@@ -114,7 +114,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 			v.set(failed, "json-message")
 			return m.Message, "", true
 		}
-		if m.Fields <= 2 && v.outcome == unknown && v.kind != trajectory.Reader && !v.onlyReads() && v.rules.says(m.Message, shortFailure) {
+		if m.Fields <= 2 && v.outcome == unknown && v.kind != trajectory.Reader && !v.onlyReads() && v.rules.says(m.Message, shortFailure) && !v.rules.says(m.Message, goesOn) {
 			v.decided = finding{true, recovery.CategoryNone, possible, "json-message", m.Message}
 		}
 	}

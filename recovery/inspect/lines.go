@@ -365,7 +365,7 @@ func (v *view) briefFailure() (line string, ok bool) {
 	}
 	for _, i := range []int{0, last} {
 		text := v.lines[i].text
-		if v.is(i, shortFailure) && !v.foreign(i) && !v.is(i, quotations) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
+		if v.is(i, shortFailure) && !v.is(i, goesOn) && !v.foreign(i) && !v.is(i, quotations) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
 			return text, true
 		}
 	}

@@ -77,6 +77,9 @@ func TestBriefRefusals(t *testing.T) {
 		{"bash", "hugoenv hooks", "Usage: hugoenv hooks <command>", true},
 		{"bash", "hugoenv hooks --help", "Usage: hugoenv hooks <command>", false},
 		{"bash", "./setup.sh", "Please run as root", true},
+		{"bash", "./status.sh", "The deployment is not ready", false}, // asking again is patience
+		{"api_get", "", `{"message": "Build 4 is not ready"}`, false},
+		{"ask_expert", "", "The function is not defined in that file.", false},
 		{"bash", "busted", "2 successes / 1 failure / 0 errors / 0 pending", true},
 		{"bash", "msbuild", "========== Build: 3 succeeded, 0 failed, 1 up-to-date, 0 skipped ==========", false},
 		{"bash", "flake8 a.py", "a.py:1:1: F401 'os' imported but unused", true},
