@@ -14,7 +14,7 @@ import (
 
 // Some providers refuse a history whose calls lack the reasoning that led to them, and do not accept
 // empty reasoning. Most clients do not send it. The gateway keeps it for targets that are known to
-// require it, and replaces the placeholder (recovery.MendThought) in a request to such a target.
+// require it, and replaces the placeholder (recovery.ConformThought) in a request to such a target.
 
 // thoughtMark is the prefix of the keys of kept reasoning.
 const thoughtMark = "thought "
@@ -44,7 +44,7 @@ func (s *sender) keepsThoughts(a *recovery.Attempt) bool {
 		return false
 	}
 	return a.Edited && bytes.Contains(a.Body, []byte(recovery.ThoughtMissing)) ||
-		slices.Contains(s.core.Engine.Knowledge.Edits(a.Target.Target), recovery.Edit{Mend: recovery.MendThought})
+		slices.Contains(s.core.Engine.Knowledge.Edits(a.Target.Target), recovery.Edit{Conform: recovery.ConformThought})
 }
 
 // keepThought stores the reasoning that led to a call.

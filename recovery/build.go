@@ -47,7 +47,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if changed && len(c.Edits) == 0 {
 		x.Did("learned") // an earlier request showed what this target refuses
 	}
-	if changed && slices.ContainsFunc(c.Edits, func(ed Edit) bool { return ed.Mend == MendReasoning }) {
+	if changed && slices.ContainsFunc(c.Edits, func(ed Edit) bool { return ed.Conform == ConformReasoning }) {
 		x.Did("drop_reasoning")
 	}
 	e := suited.Edit()
@@ -66,7 +66,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 
 // addActionEdits adds to the request what the action asks of the model: notes, a tool choice, an output limit, the
 // continuation of a broken answer. It reports whether it added anything.
-func (r *run) addActionEdits(e *transcript.Edit, b *transcript.Body, c *Choice, a Action, guidance string) (changed bool) {
+func (r *run) addActionEdits(e *transcript.Editor, b *transcript.Body, c *Choice, a Action, guidance string) (changed bool) {
 	if guidance != "" || a.Note != "" {
 		e.AppendNote(joined(guidance, a.Note))
 		changed = true
@@ -149,12 +149,12 @@ func (e *Engine) Edited(b *transcript.Body, edits []Edit) ([]byte, error) {
 }
 
 // withEdits returns a body after a target's edits, b itself if none changes it. Clamps run after the other field edits,
-// which may rename the limit. Mends run one after the other, so that each sees the result of the one before.
+// which may rename the limit. Conforming edits run one after the other, so that each sees the result of the one before.
 func (e *Engine) withEdits(b *transcript.Body, edits []Edit) (*transcript.Body, error) {
 	for _, clamps := range [...]bool{false, true} {
-		var fields *transcript.Edit
+		var fields *transcript.Editor
 		for _, ed := range edits {
-			if ed.Mend != "" || ed.Clamp > 0 != clamps {
+			if ed.Conform != "" || ed.Clamp > 0 != clamps {
 				continue
 			}
 			if fields == nil {
@@ -183,21 +183,21 @@ func (e *Engine) withEdits(b *transcript.Body, edits []Edit) (*transcript.Body, 
 	return b, nil
 }
 
-// inOrder returns the mends among edits, sorted by mendRank.
-func inOrder(edits []Edit) (mends []Edit) {
+// inOrder returns the conforming edits among edits, sorted by conformRank.
+func inOrder(edits []Edit) (conforming []Edit) {
 	for _, ed := range edits {
-		if ed.Mend != "" {
-			mends = append(mends, ed)
+		if ed.Conform != "" {
+			conforming = append(conforming, ed)
 		}
 	}
-	slices.SortStableFunc(mends, func(a, b Edit) int { return cmp.Compare(mendRank(a.Mend), mendRank(b.Mend)) })
-	return mends
+	slices.SortStableFunc(conforming, func(a, b Edit) int { return cmp.Compare(conformRank(a.Conform), conformRank(b.Conform)) })
+	return conforming
 }
 
 // apply adds one edit; it returns false if the edit does not apply to the request.
-func (e *Engine) apply(b *transcript.Body, edit *transcript.Edit, ed Edit) bool {
+func (e *Engine) apply(b *transcript.Body, edit *transcript.Editor, ed Edit) bool {
 	switch {
-	case ed.Mend != "":
+	case ed.Conform != "":
 		return e.Conformer != nil && e.Conformer.Conform(b, edit, ed)
 	case ed.Role != "":
 		edit.SetRole(ed.Role, ed.Rename)

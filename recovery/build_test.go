@@ -158,7 +158,7 @@ func TestBare(t *testing.T) {
 						x.Candidates[0].Model = c.model
 					}
 					g.Conformer = conformer
-					g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
+					g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Conform: recovery.ConformPairing}}, "r1")
 					f, err := g.run(t, t.Context(), x)
 					if c.want == "" {
 						if err != nil || f == nil || f.Response.Status != 500 || len(g.attempts) != 1 || len(x.Attempts) != 2 {
@@ -184,11 +184,11 @@ func TestCarriedBare(t *testing.T) {
 		x := exchange(t, agentBody, "a")
 		g.Conformer = conforms(func() bool {
 			if len(g.attempts) > 1 {
-				panic("no such mend")
+				panic("no such edit")
 			}
 			return false
 		})
-		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Conform: recovery.ConformPairing}}, "r1")
 		f, err := g.run(t, t.Context(), x)
 		answered(t, f, err) // with the flawed one, as it was
 		if g.asked() != "aa" || g.answers[0].delivered != 1 {
@@ -209,9 +209,9 @@ func TestChanges(t *testing.T) {
 		{"a field that is there", recovery.Edit{Field: "seed", Drop: true}, nil, true},
 		{"a field that is not", recovery.Edit{Field: "user", Drop: true}, nil, false},
 		{"what is known already", learned, nil, false},
-		{"a mend that nobody makes", recovery.Edit{Mend: recovery.MendPairing}, nil, false},
-		{"a mend that says that it changes something", recovery.Edit{Mend: recovery.MendPairing}, conforms(func() bool { return true }), false},
-		{"a mend that fails", recovery.Edit{Mend: recovery.MendPairing}, breakingEdit{}, false},
+		{"an edit that nobody makes", recovery.Edit{Conform: recovery.ConformPairing}, nil, false},
+		{"an edit that says that it changes something", recovery.Edit{Conform: recovery.ConformPairing}, conforms(func() bool { return true }), false},
+		{"an edit that fails", recovery.Edit{Conform: recovery.ConformPairing}, breakingEdit{}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestChanges(t *testing.T) {
 			return recovery.Action{}, false
 		}}}
 		x := exchange(t, `{"model":"m","seed":1,"messages":[]}`, "a")
-		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Conform: recovery.ConformPairing}}, "r1")
 		_, _ = g.run(t, context.Background(), x)
 		if !slices.Equal(got, []bool{false}) {
 			t.Errorf("changes: %v", got)

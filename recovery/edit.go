@@ -12,22 +12,22 @@ import (
 
 // Edit changes one top-level field, or the roles, of the copy that goes upstream.
 type Edit struct {
-	Field  string `json:"field"`            // the field to change
-	Rename string `json:"rename,omitempty"` // its new name
-	Drop   bool   `json:"drop,omitempty"`   // remove the field
-	Value  string `json:"value,omitempty"`  // change it only if it has this value, as JSON; empty for any value
-	Clamp  int    `json:"clamp,omitempty"`  // replace a larger number by this
-	Role   string `json:"role,omitempty"`   // messages with this role get the role Rename; Field is empty
-	Mend   string `json:"mend,omitempty"`   // a Conformer's edit by name; Field is its argument, if it has one
+	Field   string `json:"field"`             // the field to change
+	Rename  string `json:"rename,omitempty"`  // its new name
+	Drop    bool   `json:"drop,omitempty"`    // remove the field
+	Value   string `json:"value,omitempty"`   // change it only if it has this value, as JSON; empty for any value
+	Clamp   int    `json:"clamp,omitempty"`   // replace a larger number by this
+	Role    string `json:"role,omitempty"`    // messages with this role get the role Rename; Field is empty
+	Conform string `json:"conform,omitempty"` // a Conformer's edit by name; Field is its argument, if it has one
 }
 
 // String describes the edit for operators.
 func (e Edit) String() string {
 	switch {
-	case e.Mend != "" && e.Field != "":
-		return "mends " + e.Mend + " " + e.Field
-	case e.Mend != "":
-		return "mends " + e.Mend
+	case e.Conform != "" && e.Field != "":
+		return "needs " + e.Conform + " " + e.Field
+	case e.Conform != "":
+		return "needs " + e.Conform
 	case e.Role != "":
 		return "takes " + e.Role + " as " + e.Rename
 	case e.Drop && e.Value != "":
@@ -44,42 +44,42 @@ func (e Edit) String() string {
 // and safe for concurrent use.
 type Conformer interface {
 	// Conform adds the edit's changes of b to e; it returns false if b needs none.
-	Conform(b *transcript.Body, e *transcript.Edit, ed Edit) bool
+	Conform(b *transcript.Body, e *transcript.Editor, ed Edit) bool
 }
 
-// The mends of a history, a tool or a content that a target may need: values of Edit.Mend, which are stored. Package
+// The edits of a history, a tool or a content that a target may need: values of Edit.Conform, which are stored. Package
 // conform carries them out.
 const (
-	MendPairing    = "pairing"        // every call has one result, directly after it; no result is without a call
-	MendCallIDs    = "call_ids"       // ids of calls have the form that the strictest servers accept
-	MendSignatures = "signatures"     // calls without Gemini's signature get one
-	MendStubTools  = "stub_tools"     // every tool that the history calls has a definition
-	MendAlternate  = "alternate"      // user and assistant take turns
-	MendSystem     = "system_first"   // system messages stand only at the beginning
-	MendEmpty      = "empty_content"  // no message without content
-	MendTextOnly   = "text_content"   // text is one string instead of parts
-	MendField      = "message_field"  // messages lose the field Field
-	MendKeyword    = "schema_keyword" // tool schemas lose the keyword Field
-	MendItems      = "schema_items"   // every array in a tool schema has items
-	MendStrict     = "schema_strict"  // tools are not strict
-	MendPlain      = "schema_plain"   // tool schemas keep only the keywords that every provider accepts
-	MendMedia      = "media"          // text replaces images and other attachments; Field is the number of latest ones that stay
-	MendReasoning  = "reasoning"      // reasoning of earlier turns is removed; Field says which, empty for all
-	MendItemIDs    = "item_ids"       // items lose the ids that a server gave them
-	MendOwn        = "own_ids"        // items that the gateway created itself lose their ids
-	MendArguments  = "arguments"      // calls lose arguments that are not JSON
-	MendContent    = "content_field"  // every message has content, at least an empty one
-	MendAnswered   = "answer_field"   // every message of the model has the field Field, at least an empty one
-	MendThought    = "thought"        // every message of the model has reasoning, at least a blank: see ThoughtField
-	MendOneSystem  = "one_system"     // one system message, at the beginning
-	MendMissing    = "schema_missing" // every tool has a schema for its parameters
-	MendNested     = "nested_field"   // parts, calls and tools lose the field Field
-	MendNames      = "tool_names"     // tools have names that every provider accepts: see SafeNames
-	MendThinking   = "thinking_off"   // the model does not think if the answer is not streamed
-	MendNoTools    = "no_tools"       // no options for tools if none are offered
+	ConformPairing    = "pairing"        // every call has one result, directly after it; no result is without a call
+	ConformCallIDs    = "call_ids"       // ids of calls have the form that the strictest servers accept
+	ConformSignatures = "signatures"     // calls without Gemini's signature get one
+	ConformStubTools  = "stub_tools"     // every tool that the history calls has a definition
+	ConformAlternate  = "alternate"      // user and assistant take turns
+	ConformSystem     = "system_first"   // system messages stand only at the beginning
+	ConformEmpty      = "empty_content"  // no message without content
+	ConformTextOnly   = "text_content"   // text is one string instead of parts
+	ConformField      = "message_field"  // messages lose the field Field
+	ConformKeyword    = "schema_keyword" // tool schemas lose the keyword Field
+	ConformItems      = "schema_items"   // every array in a tool schema has items
+	ConformStrict     = "schema_strict"  // tools are not strict
+	ConformPlain      = "schema_plain"   // tool schemas keep only the keywords that every provider accepts
+	ConformMedia      = "media"          // text replaces images and other attachments; Field is the number of latest ones that stay
+	ConformReasoning  = "reasoning"      // reasoning of earlier turns is removed; Field says which, empty for all
+	ConformItemIDs    = "item_ids"       // items lose the ids that a server gave them
+	ConformOwn        = "own_ids"        // items that the gateway created itself lose their ids
+	ConformArguments  = "arguments"      // calls lose arguments that are not JSON
+	ConformContent    = "content_field"  // every message has content, at least an empty one
+	ConformAnswered   = "answer_field"   // every message of the model has the field Field, at least an empty one
+	ConformThought    = "thought"        // every message of the model has reasoning, at least a blank: see ThoughtField
+	ConformOneSystem  = "one_system"     // one system message, at the beginning
+	ConformMissing    = "schema_missing" // every tool has a schema for its parameters
+	ConformNested     = "nested_field"   // parts, calls and tools lose the field Field
+	ConformNames      = "tool_names"     // tools have names that every provider accepts: see SafeNames
+	ConformThinking   = "thinking_off"   // the model does not think if the answer is not streamed
+	ConformNoTools    = "no_tools"       // no options for tools if none are offered
 )
 
-// The reasoning that MendThought gives to messages without one, if the target refuses an empty one. Package proxy
+// The reasoning that ConformThought gives to messages without one, if the target refuses an empty one. Package proxy
 // replaces it by the stored reasoning of the message, if there is any.
 const (
 	ThoughtField   = "reasoning_content"
@@ -87,17 +87,17 @@ const (
 	ThoughtMissing = `"reasoning_content":" "`
 )
 
-// ReasoningFinished is the argument of MendReasoning that keeps the reasoning of the current turn.
+// ReasoningFinished is the argument of ConformReasoning that keeps the reasoning of the current turn.
 const ReasoningFinished = "finished"
 
-// mendRank returns the position of a mend in the order of application: mends that complete the history come first, then
-// those of turns, then those of ids. Unknown mends come last.
-func mendRank(mend string) int {
-	order := [...]string{MendOwn, MendReasoning, MendItemIDs, MendPairing, MendSystem, MendOneSystem, MendMedia, MendTextOnly, MendEmpty, MendContent, MendAlternate,
-		MendField, MendNested, MendAnswered, MendThought, MendArguments, MendNames, MendThinking, MendNoTools, MendCallIDs, MendSignatures,
-		MendStubTools, MendMissing, MendKeyword, MendItems, MendPlain, MendStrict}
+// conformRank returns the position of an edit in the order of application: edits that complete the history come first, then
+// those of turns, then those of ids. Unknown edits come last.
+func conformRank(name string) int {
+	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate,
+		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformNoTools, ConformCallIDs, ConformSignatures,
+		ConformStubTools, ConformMissing, ConformKeyword, ConformItems, ConformPlain, ConformStrict}
 	for i, m := range order {
-		if m == mend {
+		if m == name {
 			return i
 		}
 	}
@@ -142,8 +142,8 @@ func snake(name string) string {
 // Known reports whether a strategy can produce the edit. The gateway has not written any other edit to the store.
 func (e Edit) Known() bool {
 	switch {
-	case e.Mend != "":
-		return mendRank(e.Mend) < mendRank("") && e.Rename+e.Role == "" && !e.Drop && len(e.Field) <= 64
+	case e.Conform != "":
+		return conformRank(e.Conform) < conformRank("") && e.Rename+e.Role == "" && !e.Drop && len(e.Field) <= 64
 	case e.Role != "":
 		return e.Field == "" && (e.Role == "developer" && e.Rename == "system" || e.Role == "system" && e.Rename == "developer")
 	case e.Drop:
@@ -170,12 +170,12 @@ func OtherLimit(field string) string {
 func (c *Choice) lasting() (out []Edit) {
 	for _, ed := range c.Edits {
 		passing := slices.Contains(c.requestEdits, ed)
-		switch ed.Mend {
-		case MendReasoning, MendItemIDs, MendOwn:
+		switch ed.Conform {
+		case ConformReasoning, ConformItemIDs, ConformOwn:
 			passing = true
-		case MendMedia:
+		case ConformMedia:
 			passing = passing || ed.Field == ""
-		case MendSignatures:
+		case ConformSignatures:
 			passing = passing || ed.Field != ""
 		}
 		if !passing {

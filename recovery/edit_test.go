@@ -17,14 +17,14 @@ func TestEdits(t *testing.T) {
 		says  string
 		known bool
 	}{
-		{recovery.Edit{Mend: recovery.MendPairing}, "mends pairing", true},
-		{recovery.Edit{Mend: recovery.MendStrict}, "mends schema_strict", true},
-		{recovery.Edit{Mend: recovery.MendField, Field: long}, "mends message_field " + long, true},
-		{recovery.Edit{Mend: recovery.MendField, Field: long + "f"}, "mends message_field " + long + "f", false},
-		{recovery.Edit{Mend: "all"}, "mends all", false},
-		{recovery.Edit{Mend: recovery.MendPairing, Rename: "x"}, "mends pairing", false},
-		{recovery.Edit{Mend: recovery.MendPairing, Role: "x"}, "mends pairing", false},
-		{recovery.Edit{Mend: recovery.MendPairing, Drop: true}, "mends pairing", false},
+		{recovery.Edit{Conform: recovery.ConformPairing}, "needs pairing", true},
+		{recovery.Edit{Conform: recovery.ConformStrict}, "needs schema_strict", true},
+		{recovery.Edit{Conform: recovery.ConformField, Field: long}, "needs message_field " + long, true},
+		{recovery.Edit{Conform: recovery.ConformField, Field: long + "f"}, "needs message_field " + long + "f", false},
+		{recovery.Edit{Conform: "all"}, "needs all", false},
+		{recovery.Edit{Conform: recovery.ConformPairing, Rename: "x"}, "needs pairing", false},
+		{recovery.Edit{Conform: recovery.ConformPairing, Role: "x"}, "needs pairing", false},
+		{recovery.Edit{Conform: recovery.ConformPairing, Drop: true}, "needs pairing", false},
 		{recovery.Edit{Role: "developer", Rename: "system"}, "takes developer as system", true},
 		{recovery.Edit{Role: "system", Rename: "developer"}, "takes system as developer", true},
 		{recovery.Edit{Role: "system", Rename: "developer", Field: "x"}, "takes system as developer", false},
@@ -72,7 +72,7 @@ func TestDroppable(t *testing.T) {
 // breakingEdit is a Conformer whose edit cannot be carried out.
 type breakingEdit struct{}
 
-func (breakingEdit) Conform(_ *transcript.Body, e *transcript.Edit, _ recovery.Edit) bool {
+func (breakingEdit) Conform(_ *transcript.Body, e *transcript.Editor, _ recovery.Edit) bool {
 	e.RemoveMessage(99)
 	return true
 }
@@ -101,7 +101,7 @@ func TestEdited(t *testing.T) {
 		{"a limit, then another name", `{"max_tokens":200,"model":"m",` + rest, []recovery.Edit{clamp, rename}, `{"max_completion_tokens":100,"model":"m",` + rest},
 		{"a role", `{"model":"m",` + rest, []recovery.Edit{{Role: "developer", Rename: "system"}}, `{"model":"m","messages":[{"role":"system","content":"x"}]}`},
 		{"an edit that says nothing", `{"model":"m","seed":1,` + rest, []recovery.Edit{{Field: "seed"}}, ""},
-		{"a mend that nobody carries out", `{"model":"m",` + rest, []recovery.Edit{{Mend: recovery.MendPairing, Field: "model", Drop: true}}, ""},
+		{"an edit that nobody carries out", `{"model":"m",` + rest, []recovery.Edit{{Conform: recovery.ConformPairing, Field: "model", Drop: true}}, ""},
 	} {
 		if c.want == "" {
 			c.want = c.body
@@ -116,7 +116,7 @@ func TestEdited(t *testing.T) {
 // An edit that cannot be carried out is told, and changes nothing.
 func TestEditedBroken(t *testing.T) {
 	e := &recovery.Engine{Conformer: breakingEdit{}}
-	if got, err := e.Edited(parsed(t, plainBody), []recovery.Edit{{Mend: recovery.MendPairing}}); err == nil || got != nil {
+	if got, err := e.Edited(parsed(t, plainBody), []recovery.Edit{{Conform: recovery.ConformPairing}}); err == nil || got != nil {
 		t.Errorf("%s, %v", got, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // always are strategies that propose these actions in turn, whatever fails.
 func always(actions ...recovery.Action) (list []recovery.Strategy) {
 	n := 0
-	for _, name := range []string{"wait", "resend", "reask", "resume", "mend_history"} {
+	for _, name := range []string{"wait", "resend", "reask", "resume", "conform_history"} {
 		list = append(list, proposes{name, func(*recovery.Situation, *recovery.Failure) (recovery.Action, bool) {
 			if n++; n > len(actions) {
 				return recovery.Action{}, false
@@ -151,10 +151,10 @@ func TestLearnsWhatLasts(t *testing.T) {
 		edit recovery.Edit
 		want bool
 	}{
-		{recovery.Edit{Mend: recovery.MendMedia}, false},
-		{recovery.Edit{Mend: recovery.MendSignatures, Field: "all"}, false},
-		{recovery.Edit{Mend: recovery.MendSignatures}, true},
-		{recovery.Edit{Mend: recovery.MendKeyword, Field: "default"}, true},
+		{recovery.Edit{Conform: recovery.ConformMedia}, false},
+		{recovery.Edit{Conform: recovery.ConformSignatures, Field: "all"}, false},
+		{recovery.Edit{Conform: recovery.ConformSignatures}, true},
+		{recovery.Edit{Conform: recovery.ConformKeyword, Field: "default"}, true},
 		{recovery.Edit{Field: "seed", Drop: true}, true},
 	} {
 		bubble(t, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestKept(t *testing.T) {
 // slowly takes a while to carry an edit out.
 type slowly struct{}
 
-func (slowly) Conform(b *transcript.Body, e *transcript.Edit, _ recovery.Edit) bool {
+func (slowly) Conform(b *transcript.Body, e *transcript.Editor, _ recovery.Edit) bool {
 	time.Sleep(5 * time.Second)
 	e.Delete("seed")
 	return true
@@ -211,7 +211,7 @@ func TestStartOfAttempt(t *testing.T) {
 		g := newRig(map[string][]step{"a": {ok}})
 		g.Conformer = slowly{}
 		x := exchange(t, `{"model":"m","seed":1,"messages":[]}`, "a")
-		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Conform: recovery.ConformPairing}}, "r1")
 		f, err := g.run(t, t.Context(), x) // checks when each was sent
 		answered(t, f, err)
 	})

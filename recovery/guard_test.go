@@ -39,8 +39,8 @@ func (s *breakingFitter) Learn(*recovery.Choice, recovery.Usage) { s.broken("set
 
 type breakingConformer struct{}
 
-func (breakingConformer) Conform(*transcript.Body, *transcript.Edit, recovery.Edit) bool {
-	panic("no such mend")
+func (breakingConformer) Conform(*transcript.Body, *transcript.Editor, recovery.Edit) bool {
+	panic("no such edit")
 }
 
 // breakingPace breaks in one of its methods.
@@ -143,8 +143,8 @@ func TestPartsBreak(t *testing.T) {
 		}, asked: "a", cause: "fitter broke: no such tier"},
 		{name: "the conformer", a: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
 			g.Conformer = breakingConformer{}
-			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
-		}, asked: "a", cause: "editor broke: no such mend"},
+			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Conform: recovery.ConformPairing}}, "r1")
+		}, asked: "a", cause: "editor broke: no such edit"},
 		{name: "the windows of the others", a: []step{overflow}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
 			g.Knowledge, x.Candidates[0].Window = breakingKnowledge{g.Knowledge}, 8192
 		}, asked: "ab", cause: "windows broke: no such board"},
@@ -320,11 +320,11 @@ func TestPrefillNeedsItsEdit(t *testing.T) {
 		broken := false
 		g.Conformer = conforms(func() bool {
 			if broken = len(g.attempts) > 0; broken {
-				panic("no such mend")
+				panic("no such edit")
 			}
 			return false
 		})
-		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Conform: recovery.ConformPairing}}, "r1")
 		f, err := g.run(t, t.Context(), x)
 		if err != nil || f == nil || f.Class() != recovery.StreamCut || !broken {
 			t.Errorf("ended with %v, %v (the editor broke: %v)", f, err, broken)
@@ -339,4 +339,4 @@ func TestPrefillNeedsItsEdit(t *testing.T) {
 
 type conforms func() bool
 
-func (c conforms) Conform(*transcript.Body, *transcript.Edit, recovery.Edit) bool { return c() }
+func (c conforms) Conform(*transcript.Body, *transcript.Editor, recovery.Edit) bool { return c() }

@@ -89,7 +89,7 @@ func foreign(made []Made, t Target, n int) (ed Edit, ok bool) {
 			lost += to - from
 		}
 	}
-	ed = Edit{Mend: MendReasoning}
+	ed = Edit{Conform: ConformReasoning}
 	if lost < n {
 		ed.Field = strings.Join(spans, ",")
 	}
@@ -103,7 +103,7 @@ func (r *run) answeredBy(c *Choice) {
 	if len(x.made) == 0 {
 		return
 	}
-	refused := slices.Contains(c.Edits, Edit{Mend: MendReasoning})
+	refused := slices.Contains(c.Edits, Edit{Conform: ConformReasoning})
 	if last := x.made[len(x.made)-1]; last.by(c.Target) && !refused {
 		return
 	}

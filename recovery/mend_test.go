@@ -329,14 +329,14 @@ func TestHeldIsNotSilent(t *testing.T) {
 	})
 }
 
-// Several mends of one request do not contradict one another.
+// Several edits of one request do not contradict one another.
 func TestSeveralMends(t *testing.T) {
 	b := parsed(t, `{"model":"m","tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"string","pattern":"x","default":"y","format":"z"}}}}}],"messages":[{"role":"user","content":"x"}]}`)
 	e := &recovery.Engine{Conformer: conform.Conformer{}}
 	for _, l := range [][]recovery.Edit{
-		{{Mend: recovery.MendKeyword, Field: "pattern"}, {Mend: recovery.MendKeyword, Field: "default"}},
-		{{Mend: recovery.MendStrict}, {Mend: recovery.MendKeyword, Field: "default"}},
-		{{Mend: recovery.MendKeyword, Field: "default"}, {Mend: recovery.MendPlain}},
+		{{Conform: recovery.ConformKeyword, Field: "pattern"}, {Conform: recovery.ConformKeyword, Field: "default"}},
+		{{Conform: recovery.ConformStrict}, {Conform: recovery.ConformKeyword, Field: "default"}},
+		{{Conform: recovery.ConformKeyword, Field: "default"}, {Conform: recovery.ConformPlain}},
 	} {
 		out, err := e.Edited(b, l)
 		if err != nil || string(out) == string(b.Raw()) {
@@ -344,15 +344,15 @@ func TestSeveralMends(t *testing.T) {
 		}
 	}
 	h := parsed(t, `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"id":"a-long-id-1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"a-long-id-1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a-long-id-1","content":"1"},{"role":"user","content":"a"},{"role":"user","content":"b"}]}`)
-	all := []recovery.Edit{{Mend: recovery.MendPairing}, {Mend: recovery.MendCallIDs}, {Mend: recovery.MendSignatures}, {Mend: recovery.MendAlternate},
-		{Mend: recovery.MendSystem}, {Mend: recovery.MendEmpty}, {Mend: recovery.MendTextOnly}, {Mend: recovery.MendMedia}, {Mend: recovery.MendStubTools}}
+	all := []recovery.Edit{{Conform: recovery.ConformPairing}, {Conform: recovery.ConformCallIDs}, {Conform: recovery.ConformSignatures}, {Conform: recovery.ConformAlternate},
+		{Conform: recovery.ConformSystem}, {Conform: recovery.ConformEmpty}, {Conform: recovery.ConformTextOnly}, {Conform: recovery.ConformMedia}, {Conform: recovery.ConformStubTools}}
 	for _, x := range all {
 		for _, y := range all {
 			if x == y {
 				continue
 			}
 			if _, err := e.Edited(h, []recovery.Edit{x, y}); err != nil {
-				t.Errorf("%s+%s: %v", x.Mend, y.Mend, err)
+				t.Errorf("%s+%s: %v", x.Conform, y.Conform, err)
 			}
 		}
 	}
@@ -368,7 +368,7 @@ func TestLearnsWhatHelped(t *testing.T) {
 		x := exchange(t, body, "a")
 		f, err := g.run(t, t.Context(), x)
 		answered(t, f, err)
-		want := []recovery.Edit{{Mend: recovery.MendKeyword, Field: "default"}}
+		want := []recovery.Edit{{Conform: recovery.ConformKeyword, Field: "default"}}
 		if got := g.facts.Edits(x.Candidates[0].Target); !slices.Equal(got, want) {
 			t.Errorf("learned %+v", got)
 		}
@@ -397,11 +397,11 @@ func TestRefusedFitting(t *testing.T) {
 	}
 }
 
-// Mends work in their own order, whatever the order of their discovery.
+// Conforming edits work in their own order, whatever the order of their discovery.
 func TestOrderOfMends(t *testing.T) {
 	b := parsed(t, `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"system","content":"b"},{"role":"user","content":"c"}]}`)
 	e := &recovery.Engine{Conformer: conform.Conformer{}}
-	out, err := e.Edited(b, []recovery.Edit{{Mend: recovery.MendAlternate}, {Mend: recovery.MendSystem}})
+	out, err := e.Edited(b, []recovery.Edit{{Conform: recovery.ConformAlternate}, {Conform: recovery.ConformSystem}})
 	if want := `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":"a\n\nb\n\nc"}]}`; err != nil || string(out) != want {
 		t.Errorf("%v, %s", err, out)
 	}

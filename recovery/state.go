@@ -24,7 +24,7 @@ func (r *run) applyServerState() {
 	}
 	if x.Body.HasOwn() {
 		for i := range x.Candidates {
-			x.Candidates[i].Edits = append(x.Candidates[i].Edits, Edit{Mend: MendOwn})
+			x.Candidates[i].Edits = append(x.Candidates[i].Edits, Edit{Conform: ConformOwn})
 		}
 	}
 	r.applyMakers()

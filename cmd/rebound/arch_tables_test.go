@@ -106,7 +106,7 @@ var wireReaders = map[string]string{
 	"cmd/rebound/doctor":                   "a client of providers, with requests of its own",
 	"recovery/classify":                    "upstreams' error texts name fields: they are phrases of the table here",
 	"recovery/strategy/adapt_parameter.go": "names of refused parameters, as data: which of them may be renamed or dropped",
-	"recovery/strategy/mend_history.go":    "upstreams' error texts name fields",
+	"recovery/strategy/conform_history.go": "upstreams' error texts name fields",
 	"recovery/strategy/drop_reasoning.go":  "upstreams' error texts name fields",
 	"proxy/restricted.go":                  "fields by which a request chooses what it goes on from, which some keys may not",
 	"proxy/owners.go":                      "fields by which a request names what was made before, in any letters",

@@ -17,7 +17,7 @@ const (
 	planAdaptParameter = "adapt_parameter" // rename or drop the refused parameter
 	planResume         = "resume"          // continue the cut stream
 	planFit            = "fit"             // a smaller history
-	planMendHistory    = "mend_history"    // repair calls, results and turns for the target
+	planConformHistory = "conform_history" // repair calls, results and turns for the target
 	planTrimSchema     = "trim_schema"     // tool schemas without the keywords it refuses
 	planDropMedia      = "drop_media"      // text in place of attachments
 	planDropReasoning  = "drop_reasoning"  // drop reasoning that the target cannot read
@@ -55,11 +55,11 @@ func Specs() []*recovery.Spec {
 			Meaning: "The target does not take a field, value or role of the request."},
 		{Class: recovery.InvalidToolSchema, Scope: request, Status: http.StatusBadRequest, Plan: []string{planTrimSchema, planMove},
 			Meaning: "The target refuses the JSON Schema of a tool."},
-		{Class: recovery.ToolPairing, Scope: request, Status: http.StatusBadRequest, Plan: []string{planDropReasoning, planMendHistory, planExplain},
+		{Class: recovery.ToolPairing, Scope: request, Status: http.StatusBadRequest, Plan: []string{planDropReasoning, planConformHistory, planExplain},
 			Meaning: "Tool calls and tool results of the history do not match."},
-		{Class: recovery.InvalidJSONBody, Scope: request, Status: http.StatusBadRequest, Plan: []string{planMendHistory},
+		{Class: recovery.InvalidJSONBody, Scope: request, Status: http.StatusBadRequest, Plan: []string{planConformHistory},
 			Meaning: "The target could not parse the request body."},
-		{Class: recovery.InvalidRequest, Scope: request, Status: http.StatusBadRequest, Plan: []string{planDropReasoning, planMendHistory, planMove, planExplain},
+		{Class: recovery.InvalidRequest, Scope: request, Status: http.StatusBadRequest, Plan: []string{planDropReasoning, planConformHistory, planMove, planExplain},
 			Meaning: "The target refuses what was asked, for a reason of its own."},
 		{Class: recovery.ContentPolicy, Scope: request, Status: http.StatusBadRequest, Plan: []string{planMove},
 			Meaning: "A safety system refused the request or filtered the answer."},

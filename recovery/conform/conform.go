@@ -8,45 +8,45 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Conformer carries out mends. The zero value is ready, immutable, and safe for
+// Conformer carries out the edits that a Conform constant names. The zero value is ready, immutable, and safe for
 // concurrent use.
 type Conformer struct{}
 
 var _ recovery.Conformer = Conformer{}
 
-// Conform adds the changes of the mend ed.Mend to e; it returns false if b needs none, or if the mend is unknown.
-func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edit) bool {
-	switch ed.Mend {
-	case recovery.MendPairing:
+// Conform adds the changes of the edit ed.Conform to e; it returns false if b needs none, or if the edit is unknown.
+func (Conformer) Conform(b *transcript.Body, e *transcript.Editor, ed recovery.Edit) bool {
+	switch ed.Conform {
+	case recovery.ConformPairing:
 		return pair(b, e)
-	case recovery.MendReasoning:
+	case recovery.ConformReasoning:
 		if ed.Field == recovery.ReasoningFinished {
 			return e.DropFinishedReasoning()
 		}
 		return e.DropReasoning(indexes(ed.Field))
-	case recovery.MendOwn:
+	case recovery.ConformOwn:
 		return e.DropOwnIDs()
-	case recovery.MendItemIDs:
+	case recovery.ConformItemIDs:
 		return e.DropIDs()
-	case recovery.MendCallIDs:
+	case recovery.ConformCallIDs:
 		return shortIDs(b, e)
-	case recovery.MendSignatures:
+	case recovery.ConformSignatures:
 		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool { return e.SignCalls(m.Index, ed.Field == "all") })
-	case recovery.MendStubTools:
+	case recovery.ConformStubTools:
 		return stubTools(b, e)
-	case recovery.MendAlternate:
+	case recovery.ConformAlternate:
 		return alternate(b, e)
-	case recovery.MendSystem:
+	case recovery.ConformSystem:
 		return systemFirst(b, e)
-	case recovery.MendEmpty:
+	case recovery.ConformEmpty:
 		return fillEmpty(b, e)
-	case recovery.MendTextOnly:
+	case recovery.ConformTextOnly:
 		return each(b, "", func(m transcript.Message) bool { return e.FlattenText(m.Index) })
-	case recovery.MendOneSystem:
+	case recovery.ConformOneSystem:
 		return oneSystem(b, e)
-	case recovery.MendContent:
+	case recovery.ConformContent:
 		return each(b, "", func(m transcript.Message) bool { return addContent(b, e, m) })
-	case recovery.MendAnswered:
+	case recovery.ConformAnswered:
 		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool {
 			if _, ok := m.Field(ed.Field); ok || !recovery.MessageLabel(ed.Field) || b.PairsAnywhere() {
 				return false
@@ -54,7 +54,7 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 			e.SetMessageField(m.Index, ed.Field, []byte(`""`))
 			return true
 		})
-	case recovery.MendThought:
+	case recovery.ConformThought:
 		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool {
 			if raw, ok := m.Field(recovery.ThoughtField); ok && string(raw) != `""` && string(raw) != "null" || b.PairsAnywhere() {
 				return false
@@ -62,28 +62,28 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 			e.SetMessageField(m.Index, recovery.ThoughtField, []byte(recovery.ThoughtBlank))
 			return true
 		})
-	case recovery.MendArguments:
+	case recovery.ConformArguments:
 		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool { return emptyArguments(e, m) })
-	case recovery.MendMissing:
+	case recovery.ConformMissing:
 		return e.CompleteTools()
-	case recovery.MendNested:
+	case recovery.ConformNested:
 		return recovery.NestedLabel(ed.Field) && e.DropNested(ed.Field)
-	case recovery.MendNames:
+	case recovery.ConformNames:
 		return renameTools(b, e)
-	case recovery.MendNoTools:
+	case recovery.ConformNoTools:
 		return e.DropToolOptions()
-	case recovery.MendThinking:
+	case recovery.ConformThinking:
 		if v, ok := b.Field("enable_thinking"); ok && string(v) == "false" || b.Format() != transcript.Chat || b.Streaming() {
 			return false
 		}
 		e.Set("enable_thinking", []byte("false"))
 		return true
-	case recovery.MendMedia:
+	case recovery.ConformMedia:
 		if keep, err := strconv.Atoi(ed.Field); err == nil {
 			return fewerMedia(b, e, keep)
 		}
 		return each(b, "", func(m transcript.Message) bool { return e.DropMedia(m.Index, "this model does not take it") })
-	case recovery.MendField:
+	case recovery.ConformField:
 		if ed.Field == "id" && b.PairsAnywhere() {
 			return e.DropIDs() // keeps ids that an item needs
 		}
@@ -94,9 +94,9 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 			}
 			return false
 		})
-	case recovery.MendKeyword, recovery.MendItems, recovery.MendPlain:
+	case recovery.ConformKeyword, recovery.ConformItems, recovery.ConformPlain:
 		return schemas(b, e, ed)
-	case recovery.MendStrict:
+	case recovery.ConformStrict:
 		changed := false
 		for _, t := range b.Tools() {
 			if t.Strict.End > t.Strict.Start {
@@ -127,7 +127,7 @@ func isEmpty(field string, raw []byte) bool {
 
 // stubTools adds definitions of the tools that the history calls, at most 128, if the request offers no tools: some
 // providers accept no call without a definition.
-func stubTools(b *transcript.Body, e *transcript.Edit) bool {
+func stubTools(b *transcript.Body, e *transcript.Editor) bool {
 	if len(b.Tools()) > 0 {
 		return false
 	}
@@ -146,7 +146,7 @@ func stubTools(b *transcript.Body, e *transcript.Edit) bool {
 }
 
 // renameTools gives tools names that every provider accepts.
-func renameTools(b *transcript.Body, e *transcript.Edit) bool {
+func renameTools(b *transcript.Body, e *transcript.Editor) bool {
 	var names []string
 	for _, t := range b.Tools() {
 		names = append(names, t.Name)
@@ -161,7 +161,7 @@ func renameTools(b *transcript.Body, e *transcript.Edit) bool {
 }
 
 // addContent gives a message without content, or with null, an empty string as content.
-func addContent(b *transcript.Body, e *transcript.Edit, m transcript.Message) bool {
+func addContent(b *transcript.Body, e *transcript.Editor, m transcript.Message) bool {
 	if at, ok := m.Content(); ok && string(b.Raw()[at.Start:at.End]) != "null" || b.PairsAnywhere() {
 		return false
 	}
@@ -171,16 +171,16 @@ func addContent(b *transcript.Body, e *transcript.Edit, m transcript.Message) bo
 
 // emptyArguments replaces arguments that the format does not allow with {}, since some servers refuse a history with calls that
 // they cannot parse.
-func emptyArguments(e *transcript.Edit, m transcript.Message) (changed bool) {
+func emptyArguments(e *transcript.Editor, m transcript.Message) (changed bool) {
 	for _, c := range m.ToolCalls() {
-		changed = e.MendArguments(c) || changed
+		changed = e.EmptyArguments(c) || changed
 	}
 	return changed
 }
 
 // fewerMedia replaces attachments with a text, oldest first, until keep are left: those of finished turns, and those of
 // results that the model has answered. It returns false if more than keep are left; then e must not be used.
-func fewerMedia(b *transcript.Body, e *transcript.Edit, keep int) bool {
+func fewerMedia(b *transcript.Body, e *transcript.Editor, keep int) bool {
 	list := b.Messages()
 	have, last, answered := 0, 0, 0
 	for i, m := range list {

@@ -13,7 +13,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// after is a request after a mend, and whether it says that it changed anything.
+// after is a request after an edit, and whether it says that it changed anything.
 func after(t testing.TB, body string, ed recovery.Edit) (string, bool) {
 	t.Helper()
 	b := recoverytest.Parse(t, body, transcript.Chat)
@@ -21,10 +21,10 @@ func after(t testing.TB, body string, ed recovery.Edit) (string, bool) {
 	changed := conform.Conformer{}.Conform(b, e, ed)
 	out, err := e.Apply()
 	if err != nil {
-		t.Fatalf("%s: %v", ed.Mend, err)
+		t.Fatalf("%s: %v", ed.Conform, err)
 	}
 	if changed != (string(out) != body) {
-		t.Errorf("%s says changed %t of\n%s\nto\n%s", ed.Mend, changed, body, out)
+		t.Errorf("%s says changed %t of\n%s\nto\n%s", ed.Conform, changed, body, out)
 	}
 	return string(out), changed
 }
@@ -76,18 +76,18 @@ func TestPairing(t *testing.T) {
 		"no calls at all":      {[]string{"s x", "u go", "a ok", "u on"}, []string{"s x", "u go", "a ok", "u on"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := after(t, history(tt.in...), recovery.Edit{Mend: recovery.MendPairing})
+			got, _ := after(t, history(tt.in...), recovery.Edit{Conform: recovery.ConformPairing})
 			if want := history(tt.want...); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
-			if again, changed := after(t, got, recovery.Edit{Mend: recovery.MendPairing}); changed {
-				t.Errorf("mended twice: %s", again)
+			if again, changed := after(t, got, recovery.Edit{Conform: recovery.ConformPairing}); changed {
+				t.Errorf("edited twice: %s", again)
 			}
 		})
 	}
 }
 
-func TestMends(t *testing.T) {
+func TestConform(t *testing.T) {
 	tool := func(schema, more string) string {
 		return `{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"f"` + more + `,"parameters":` + schema + `}}]}`
 	}
@@ -95,25 +95,25 @@ func TestMends(t *testing.T) {
 		ed       recovery.Edit
 		in, want string
 	}{
-		"short ids":      {recovery.Edit{Mend: recovery.MendCallIDs}, history("u go", "c call_abc-1,abcdefgh9", "r call_abc-1=a", "r abcdefgh9=b"), history("u go", "c "+short+",abcdefgh9", "r "+short+"=a", "r abcdefgh9=b")},
-		"turns":          {recovery.Edit{Mend: recovery.MendAlternate}, history("s x", "u a", "u b", "a c", "a d", "u e"), history("s x", "u a\n\nb", "a c\n\nd", "u e")},
-		"late system":    {recovery.Edit{Mend: recovery.MendSystem}, history("s x", "s y", "u a", "s b", "a c"), history("s x", "s y", "u a", "u b", "a c")},
-		"empty content":  {recovery.Edit{Mend: recovery.MendEmpty}, history("u ", "c 1", "r 1=", "a ", "u x"), history("u [empty]", "c 1", "r 1="+quiet, "a [empty]", "u x")},
-		"parts":          {recovery.Edit{Mend: recovery.MendTextOnly}, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]}`, `{"messages":[{"role":"user","content":"a\nb"},{"role":"user","content":"c"}]}`},
-		"an image":       {recovery.Edit{Mend: recovery.MendMedia}, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:x"}}]}]}`, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"[image_url removed: this model does not take it]"}]}]}`},
-		"no parts":       {recovery.Edit{Mend: recovery.MendMedia}, `{"messages":[{"role":"user","content":[1,{},null]}]}`, `{"messages":[{"role":"user","content":[1,{},null]}]}`},
-		"a field":        {recovery.Edit{Mend: recovery.MendField, Field: "name"}, `{"messages":[{"role":"user","name":"x","content":"a"}]}`, `{"messages":[{"role":"user","content":"a"}]}`},
-		"no such label":  {recovery.Edit{Mend: recovery.MendField, Field: "content"}, history("u a"), history("u a")},
-		"stub tools":     {recovery.Edit{Mend: recovery.MendStubTools}, history("u go", "c 1", "r 1=a"), strings.TrimSuffix(history("u go", "c 1", "r 1=a"), "}") + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]}`},
-		"tools there":    {recovery.Edit{Mend: recovery.MendStubTools}, tool(`{}`, ""), tool(`{}`, "")},
-		"signatures":     {recovery.Edit{Mend: recovery.MendSignatures}, history("u go", "c 1", "r 1=a"), strings.Replace(history("u go", "c 1", "r 1=a"), `"arguments":"{}"}}`, `"arguments":"{}"},"extra_content":{"google":{"thought_signature":"skip_thought_signature_validator"}}}`, 1)},
-		"keyword":        {recovery.Edit{Mend: recovery.MendKeyword, Field: "format"}, tool(`{"type":"object","properties":{"format":{"type":"string","format":"uri"}},"required":["format"]}`, ""), tool(`{"type":"object","properties":{"format":{"type":"string"}},"required":["format"]}`, "")},
-		"items":          {recovery.Edit{Mend: recovery.MendItems}, tool(`{"type":"object","properties":{"a":{"type":"array"},"b":{"type":"array","items":{"type":"array"}}}}`, ""), tool(`{"type":"object","properties":{"a":{"type":"array","items":{}},"b":{"type":"array","items":{"type":"array","items":{}}}}}`, "")},
-		"strict":         {recovery.Edit{Mend: recovery.MendStrict}, tool(`{"type":"object"}`, `,"strict":true`), tool(`{"type":"object"}`, `,"strict":false`)},
-		"plain":          {recovery.Edit{Mend: recovery.MendPlain}, tool(`{"$schema":"x","type":"object","properties":{"pattern":{"type":"string","pattern":"^a","enum":["a"]}},"additionalProperties":false}`, ""), tool(`{"type":"object","properties":{"pattern":{"type":"string","enum":["a"]}}}`, "")},
-		"plain already":  {recovery.Edit{Mend: recovery.MendPlain}, tool(`{"type": "object", "properties": {}}`, ""), tool(`{"type": "object", "properties": {}}`, "")},
-		"an unheard-of":  {recovery.Edit{Mend: "nonsense"}, history("u a"), history("u a")},
-		"no such schema": {recovery.Edit{Mend: recovery.MendPlain}, tool(`null`, ""), tool(`null`, "")},
+		"short ids":      {recovery.Edit{Conform: recovery.ConformCallIDs}, history("u go", "c call_abc-1,abcdefgh9", "r call_abc-1=a", "r abcdefgh9=b"), history("u go", "c "+short+",abcdefgh9", "r "+short+"=a", "r abcdefgh9=b")},
+		"turns":          {recovery.Edit{Conform: recovery.ConformAlternate}, history("s x", "u a", "u b", "a c", "a d", "u e"), history("s x", "u a\n\nb", "a c\n\nd", "u e")},
+		"late system":    {recovery.Edit{Conform: recovery.ConformSystem}, history("s x", "s y", "u a", "s b", "a c"), history("s x", "s y", "u a", "u b", "a c")},
+		"empty content":  {recovery.Edit{Conform: recovery.ConformEmpty}, history("u ", "c 1", "r 1=", "a ", "u x"), history("u [empty]", "c 1", "r 1="+quiet, "a [empty]", "u x")},
+		"parts":          {recovery.Edit{Conform: recovery.ConformTextOnly}, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]}`, `{"messages":[{"role":"user","content":"a\nb"},{"role":"user","content":"c"}]}`},
+		"an image":       {recovery.Edit{Conform: recovery.ConformMedia}, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:x"}}]}]}`, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"[image_url removed: this model does not take it]"}]}]}`},
+		"no parts":       {recovery.Edit{Conform: recovery.ConformMedia}, `{"messages":[{"role":"user","content":[1,{},null]}]}`, `{"messages":[{"role":"user","content":[1,{},null]}]}`},
+		"a field":        {recovery.Edit{Conform: recovery.ConformField, Field: "name"}, `{"messages":[{"role":"user","name":"x","content":"a"}]}`, `{"messages":[{"role":"user","content":"a"}]}`},
+		"no such label":  {recovery.Edit{Conform: recovery.ConformField, Field: "content"}, history("u a"), history("u a")},
+		"stub tools":     {recovery.Edit{Conform: recovery.ConformStubTools}, history("u go", "c 1", "r 1=a"), strings.TrimSuffix(history("u go", "c 1", "r 1=a"), "}") + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]}`},
+		"tools there":    {recovery.Edit{Conform: recovery.ConformStubTools}, tool(`{}`, ""), tool(`{}`, "")},
+		"signatures":     {recovery.Edit{Conform: recovery.ConformSignatures}, history("u go", "c 1", "r 1=a"), strings.Replace(history("u go", "c 1", "r 1=a"), `"arguments":"{}"}}`, `"arguments":"{}"},"extra_content":{"google":{"thought_signature":"skip_thought_signature_validator"}}}`, 1)},
+		"keyword":        {recovery.Edit{Conform: recovery.ConformKeyword, Field: "format"}, tool(`{"type":"object","properties":{"format":{"type":"string","format":"uri"}},"required":["format"]}`, ""), tool(`{"type":"object","properties":{"format":{"type":"string"}},"required":["format"]}`, "")},
+		"items":          {recovery.Edit{Conform: recovery.ConformItems}, tool(`{"type":"object","properties":{"a":{"type":"array"},"b":{"type":"array","items":{"type":"array"}}}}`, ""), tool(`{"type":"object","properties":{"a":{"type":"array","items":{}},"b":{"type":"array","items":{"type":"array","items":{}}}}}`, "")},
+		"strict":         {recovery.Edit{Conform: recovery.ConformStrict}, tool(`{"type":"object"}`, `,"strict":true`), tool(`{"type":"object"}`, `,"strict":false`)},
+		"plain":          {recovery.Edit{Conform: recovery.ConformPlain}, tool(`{"$schema":"x","type":"object","properties":{"pattern":{"type":"string","pattern":"^a","enum":["a"]}},"additionalProperties":false}`, ""), tool(`{"type":"object","properties":{"pattern":{"type":"string","enum":["a"]}}}`, "")},
+		"plain already":  {recovery.Edit{Conform: recovery.ConformPlain}, tool(`{"type": "object", "properties": {}}`, ""), tool(`{"type": "object", "properties": {}}`, "")},
+		"an unheard-of":  {recovery.Edit{Conform: "nonsense"}, history("u a"), history("u a")},
+		"no such schema": {recovery.Edit{Conform: recovery.ConformPlain}, tool(`null`, ""), tool(`null`, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := after(t, tt.in, tt.ed); got != tt.want {
@@ -140,9 +140,9 @@ func TestHealthySessionsStay(t *testing.T) {
 		}
 	}
 	for _, body := range bodies {
-		for _, mend := range []string{recovery.MendPairing, recovery.MendSystem, recovery.MendEmpty} {
-			if _, changed := after(t, body, recovery.Edit{Mend: mend}); changed {
-				t.Errorf("%s changes a healthy history", mend)
+		for _, name := range []string{recovery.ConformPairing, recovery.ConformSystem, recovery.ConformEmpty} {
+			if _, changed := after(t, body, recovery.Edit{Conform: name}); changed {
+				t.Errorf("%s changes a healthy history", name)
 			}
 		}
 	}
@@ -151,27 +151,27 @@ func TestHealthySessionsStay(t *testing.T) {
 func FuzzConform(f *testing.F) {
 	f.Add(history("u go", "c 1,1", "r 1=a", "u x", "r 1=b"))
 	f.Add(`{"messages":[{"role":"assistant","tool_calls":[{"id":7},{"function":{}}]},{"role":"tool","content":[{"type":"image"}]}],"tools":[{"function":{"strict":true,"parameters":{"items":[{}],"type":"array"}}}]}`)
-	mends := []string{recovery.MendPairing, recovery.MendCallIDs, recovery.MendSignatures, recovery.MendStubTools, recovery.MendAlternate, recovery.MendSystem,
-		recovery.MendEmpty, recovery.MendTextOnly, recovery.MendItems, recovery.MendStrict, recovery.MendPlain, recovery.MendMedia}
+	edits := []string{recovery.ConformPairing, recovery.ConformCallIDs, recovery.ConformSignatures, recovery.ConformStubTools, recovery.ConformAlternate, recovery.ConformSystem,
+		recovery.ConformEmpty, recovery.ConformTextOnly, recovery.ConformItems, recovery.ConformStrict, recovery.ConformPlain, recovery.ConformMedia}
 	f.Fuzz(func(t *testing.T, body string) {
 		b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
 		if err != nil {
 			return
 		}
-		for _, m := range mends {
+		for _, m := range edits {
 			e := b.Edit()
-			conform.Conformer{}.Conform(b, e, recovery.Edit{Mend: m})
+			conform.Conformer{}.Conform(b, e, recovery.Edit{Conform: m})
 			out, err := e.Body()
 			if err != nil {
 				t.Fatalf("%s: %v", m, err)
 			}
-			if m != recovery.MendPairing {
+			if m != recovery.ConformPairing {
 				continue
 			}
 			again := out.Edit()
-			conform.Conformer{}.Conform(out, again, recovery.Edit{Mend: m})
+			conform.Conformer{}.Conform(out, again, recovery.Edit{Conform: m})
 			if twice, err := again.Apply(); err != nil || string(twice) != string(out.Raw()) {
-				t.Fatalf("not mended at once (%v):\n%s\n%s", err, out.Raw(), twice)
+				t.Fatalf("not well formed at once (%v):\n%s\n%s", err, out.Raw(), twice)
 			}
 		}
 	})
@@ -181,11 +181,11 @@ func FuzzConform(f *testing.F) {
 // that is deep is copied from where its bound is reached.
 func TestSchemasAreBounded(t *testing.T) {
 	const levels = 60
-	for size, mended := range map[int]bool{100: true, 1 << 20: false} {
+	for size, edited := range map[int]bool{100: true, 1 << 20: false} {
 		schema := strings.Repeat(`{"properties":{"a":`, levels) + `{"title":"x","description":"` + strings.Repeat("x", size) + `"}` + strings.Repeat("}}", levels)
 		b := recoverytest.Parse(t, `{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}]}`, transcript.Chat)
-		if got := (conform.Conformer{}).Conform(b, b.Edit(), recovery.Edit{Mend: recovery.MendKeyword, Field: "title"}); got != mended {
-			t.Errorf("%d bytes: mended is %v", size, got)
+		if got := (conform.Conformer{}).Conform(b, b.Edit(), recovery.Edit{Conform: recovery.ConformKeyword, Field: "title"}); got != edited {
+			t.Errorf("%d bytes: edited is %v", size, got)
 		}
 	}
 }

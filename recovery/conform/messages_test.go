@@ -11,7 +11,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Histories that an upstream of the Messages API refuses, by what it says. The mend for that
+// Histories that an upstream of the Messages API refuses, by what it says. The edit for that
 // refusal makes it take them.
 func TestMessages(t *testing.T) {
 	user := func(blocks ...string) string {
@@ -28,7 +28,7 @@ func TestMessages(t *testing.T) {
 	}
 	text := func(s string) string { return `{"type":"text","text":"` + s + `"}` }
 	task := user(text("Do it."))
-	pairing := recovery.Edit{Mend: recovery.MendPairing}
+	pairing := recovery.Edit{Conform: recovery.ConformPairing}
 	for name, tt := range map[string]struct {
 		messages []string
 		refusal  string
@@ -42,10 +42,10 @@ func TestMessages(t *testing.T) {
 		"a result without call":         {[]string{task, model(text("x")), user(result("a"), text("Go on."))}, "unexpected `tool_use_id`", pairing, text("Go on.")},
 		"a result that came late":       {[]string{task, model(call("a")), task, model(text("x")), user(result("a"), text("Go on."))}, "without `tool_result`", pairing, `of a`},
 		"two results of a call":         {[]string{task, model(call("a")), user(result("a"), result("a"))}, "single result", pairing, "of a"},
-		"an empty text":                 {[]string{task, model(text(""), call("a")), user(result("a"), text(""))}, "must be non-empty", recovery.Edit{Mend: recovery.MendEmpty}, model(call("a"))},
-		"nothing but an empty text":     {[]string{task, model(text("")), task}, "must be non-empty", recovery.Edit{Mend: recovery.MendEmpty}, "[empty]"},
-		"ids of another provider":       {[]string{task, model(call("call:1")), user(result("call:1"))}, "should match pattern", recovery.Edit{Mend: recovery.MendCallIDs}, `of call:1`},
-		"arguments that are no object":  {[]string{task, model(strings.Replace(call("a"), `{"path":"a"}`, `"{\"path\":"`, 1)), user(result("a"))}, "valid dictionary", recovery.Edit{Mend: recovery.MendArguments}, `"input":{}`},
+		"an empty text":                 {[]string{task, model(text(""), call("a")), user(result("a"), text(""))}, "must be non-empty", recovery.Edit{Conform: recovery.ConformEmpty}, model(call("a"))},
+		"nothing but an empty text":     {[]string{task, model(text("")), task}, "must be non-empty", recovery.Edit{Conform: recovery.ConformEmpty}, "[empty]"},
+		"ids of another provider":       {[]string{task, model(call("call:1")), user(result("call:1"))}, "should match pattern", recovery.Edit{Conform: recovery.ConformCallIDs}, `of call:1`},
+		"arguments that are no object":  {[]string{task, model(strings.Replace(call("a"), `{"path":"a"}`, `"{\"path\":"`, 1)), user(result("a"))}, "valid dictionary", recovery.Edit{Conform: recovery.ConformArguments}, `"input":{}`},
 	} {
 		request := func(messages []string) string {
 			return `{"model":"m","max_tokens":9,"messages":[` + strings.Join(messages, ",") + `]}`
@@ -69,10 +69,10 @@ func TestMessages(t *testing.T) {
 	}
 	healthy := `{"model":"m","max_tokens":9,"messages":[` + strings.Join([]string{task, model(text("x"), call("a"), call("b")), user(result("b"), result("a"), text("<system-reminder>x"))}, ",") + `]}`
 	b := recoverytest.Parse(t, healthy, transcript.Messages)
-	for _, mend := range []string{recovery.MendPairing, recovery.MendEmpty, recovery.MendArguments, recovery.MendReasoning, recovery.MendOwn, recovery.MendItemIDs, recovery.MendMedia} {
+	for _, name := range []string{recovery.ConformPairing, recovery.ConformEmpty, recovery.ConformArguments, recovery.ConformReasoning, recovery.ConformOwn, recovery.ConformItemIDs, recovery.ConformMedia} {
 		e := b.Edit()
-		if (conform.Conformer{}).Conform(b, e, recovery.Edit{Mend: mend}) || e.Changed() {
-			t.Errorf("%s changes what is well formed", mend)
+		if (conform.Conformer{}).Conform(b, e, recovery.Edit{Conform: name}) || e.Changed() {
+			t.Errorf("%s changes what is well formed", name)
 		}
 	}
 }

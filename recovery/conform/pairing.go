@@ -16,7 +16,7 @@ const emptyResult = "[no output]"
 
 // pair gives every call of an assistant message exactly one result, directly after that message. It moves results that are
 // elsewhere, adds missing ones, joins several results of one call, and removes results without a call.
-func pair(b *transcript.Body, e *transcript.Edit) bool {
+func pair(b *transcript.Body, e *transcript.Editor) bool {
 	if b.PairsAnywhere() {
 		return pairAnywhere(b, e)
 	}
@@ -43,7 +43,7 @@ func pair(b *transcript.Body, e *transcript.Edit) bool {
 // pairAnywhere gives every call one result, for formats in which results may be anywhere after their calls. It adds missing
 // results and removes all but the first of a call. It also removes results without a call, unless the call may be in the
 // server's stored part of the conversation.
-func pairAnywhere(b *transcript.Body, e *transcript.Edit) bool {
+func pairAnywhere(b *transcript.Body, e *transcript.Editor) bool {
 	list, whole := b.Messages(), b.State().MayEdit()
 	changed := false
 	results := make(map[string]int, len(list)) // by call id: 1 for a call without a result, 2 for one with a result
@@ -90,7 +90,7 @@ func pairAnywhere(b *transcript.Body, e *transcript.Edit) bool {
 }
 
 // pairResults gives each call of message i one result, directly after the message.
-func pairResults(b *transcript.Body, e *transcript.Edit, i int, calls []transcript.ToolCall, claimed []bool) (changed bool) {
+func pairResults(b *transcript.Body, e *transcript.Editor, i int, calls []transcript.ToolCall, claimed []bool) (changed bool) {
 	list := b.Messages()
 	ids := unique(i, calls)
 	for k, c := range calls {
@@ -203,7 +203,7 @@ func unique(i int, calls []transcript.ToolCall) []string {
 }
 
 // insert puts a message before message i, or at the end.
-func insert(e *transcript.Edit, i, n int, raw []byte) {
+func insert(e *transcript.Editor, i, n int, raw []byte) {
 	if i < n {
 		e.InsertMessage(i, raw)
 		return
@@ -220,7 +220,7 @@ func or(s, otherwise string) string {
 
 // shortIDs gives every call and result an id of nine letters and digits, which Mistral's servers require and all others
 // accept.
-func shortIDs(b *transcript.Body, e *transcript.Edit) bool {
+func shortIDs(b *transcript.Body, e *transcript.Editor) bool {
 	changed := false
 	for _, m := range b.Messages() {
 		for _, c := range m.ToolCalls() {

@@ -6,7 +6,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// What a target refuses of a history or a tool is mended alone, and only once.
+// What a target refuses of a history or a tool is edited alone, and only once.
 func TestRefusedForms(t *testing.T) {
 	body := func(rest string) string { return `{"model":"m","messages":[` + rest + `]}` }
 	image := `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:x"}}]}`
@@ -19,41 +19,41 @@ func TestRefusedForms(t *testing.T) {
 		ed       recovery.Edit
 		in, want string
 	}{
-		{recovery.Edit{Mend: recovery.MendOneSystem}, history("s one", "s two", "u hi", "s three"), history("s one\n\ntwo", "u hi", "u three")},
-		{recovery.Edit{Mend: recovery.MendOneSystem}, history("s one", "u hi"), ""},
-		{recovery.Edit{Mend: recovery.MendAnswered, Field: "reasoning_content"}, body(`{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"r"},{"role":"assistant","content":"b"}`),
+		{recovery.Edit{Conform: recovery.ConformOneSystem}, history("s one", "s two", "u hi", "s three"), history("s one\n\ntwo", "u hi", "u three")},
+		{recovery.Edit{Conform: recovery.ConformOneSystem}, history("s one", "u hi"), ""},
+		{recovery.Edit{Conform: recovery.ConformAnswered, Field: "reasoning_content"}, body(`{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"r"},{"role":"assistant","content":"b"}`),
 			body(`{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"r"},{"role":"assistant","content":"b","reasoning_content":""}`)},
-		{recovery.Edit{Mend: recovery.MendAnswered, Field: "tool_calls"}, history("a b"), ""},
-		{recovery.Edit{Mend: recovery.MendThought}, body(`{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"r"},{"role":"assistant","content":"b","reasoning_content":""},{"role":"assistant","content":"c"}`),
+		{recovery.Edit{Conform: recovery.ConformAnswered, Field: "tool_calls"}, history("a b"), ""},
+		{recovery.Edit{Conform: recovery.ConformThought}, body(`{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"r"},{"role":"assistant","content":"b","reasoning_content":""},{"role":"assistant","content":"c"}`),
 			body(`{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"r"},{"role":"assistant","content":"b","reasoning_content":" "},{"role":"assistant","content":"c","reasoning_content":" "}`)},
-		{recovery.Edit{Mend: recovery.MendThought}, body(`{"role":"assistant","content":"b","reasoning_content":" "}`), ""},
-		{recovery.Edit{Mend: recovery.MendContent}, body(`{"role":"assistant","tool_calls":[]},{"role":"user","content":"u"}`),
+		{recovery.Edit{Conform: recovery.ConformThought}, body(`{"role":"assistant","content":"b","reasoning_content":" "}`), ""},
+		{recovery.Edit{Conform: recovery.ConformContent}, body(`{"role":"assistant","tool_calls":[]},{"role":"user","content":"u"}`),
 			body(`{"role":"assistant","tool_calls":[],"content":""},{"role":"user","content":"u"}`)},
-		{recovery.Edit{Mend: recovery.MendArguments}, body(call(`"{\"a\": tru"`) + "," + call(`"{\"a\":true}"`)), body(call(`"{}"`) + "," + call(`"{\"a\":true}"`))},
-		{recovery.Edit{Mend: recovery.MendMissing}, tools(`{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b","parameters":{"type":"object"}}}`),
+		{recovery.Edit{Conform: recovery.ConformArguments}, body(call(`"{\"a\": tru"`) + "," + call(`"{\"a\":true}"`)), body(call(`"{}"`) + "," + call(`"{\"a\":true}"`))},
+		{recovery.Edit{Conform: recovery.ConformMissing}, tools(`{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b","parameters":{"type":"object"}}}`),
 			tools(`{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"b","parameters":{"type":"object"}}}`)},
-		{recovery.Edit{Mend: recovery.MendItems}, tools(`{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"string"},"type":"object","any":true}}}}`),
+		{recovery.Edit{Conform: recovery.ConformItems}, tools(`{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"string"},"type":"object","any":true}}}}`),
 			tools(`{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"string"},"any":true}}}}`)},
-		{recovery.Edit{Mend: recovery.MendContent}, body(`{"role":"assistant","content":null,"tool_calls":[]}`), body(`{"role":"assistant","content":"","tool_calls":[]}`)},
-		{recovery.Edit{Mend: recovery.MendNested, Field: "cache_control"},
+		{recovery.Edit{Conform: recovery.ConformContent}, body(`{"role":"assistant","content":null,"tool_calls":[]}`), body(`{"role":"assistant","content":"","tool_calls":[]}`)},
+		{recovery.Edit{Conform: recovery.ConformNested, Field: "cache_control"},
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"cache_control":1,"type":"text", "text":"\"cache_control\""}],"cache_control":2}],` +
 				`"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"cache_control":{}}}},"cache_control":{}}]}`,
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"\"cache_control\""}],"cache_control":2}],` +
 				`"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"cache_control":{}}}}}]}`},
-		{recovery.Edit{Mend: recovery.MendNested, Field: "content"}, history("u hi"), ""},
-		{recovery.Edit{Mend: recovery.MendNames},
+		{recovery.Edit{Conform: recovery.ConformNested, Field: "content"}, history("u hi"), ""},
+		{recovery.Edit{Conform: recovery.ConformNames},
 			`{"messages":[{"role":"user","name":"fs.read","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"fs.read","arguments":"{\"name\":\"fs.read\"}"}}]},` +
 				`{"role":"tool","tool_call_id":"1","name":"fs.read","content":"x"}],"tools":[{"type":"function","function":{"name":"fs.read"}},{"type":"function","function":{"name":"ok"}}],` +
 				`"tool_choice":{"type":"function","function":{"name":"fs.read"}}}`,
 			`{"messages":[{"role":"user","name":"fs.read","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"fs_read","arguments":"{\"name\":\"fs.read\"}"}}]},` +
 				`{"role":"tool","tool_call_id":"1","name":"fs_read","content":"x"}],"tools":[{"type":"function","function":{"name":"fs_read"}},{"type":"function","function":{"name":"ok"}}],` +
 				`"tool_choice":{"type":"function","function":{"name":"fs_read"}}}`},
-		{recovery.Edit{Mend: recovery.MendThinking}, `{"messages":[]}`, `{"messages":[],"enable_thinking":false}`},
-		{recovery.Edit{Mend: recovery.MendThinking}, `{"messages":[],"stream":true}`, ""},
-		{recovery.Edit{Mend: recovery.MendNoTools}, `{"messages":[],"tool_choice":"auto","parallel_tool_calls":true}`, `{"messages":[]}`},
-		{recovery.Edit{Mend: recovery.MendNoTools}, `{"messages":[],"tool_choice":"required","tools":[]}`, ""},
-		{recovery.Edit{Mend: recovery.MendMedia, Field: "2"}, body(image + "," + image + "," + image), body(gone + "," + image + "," + image)},
-		{recovery.Edit{Mend: recovery.MendMedia, Field: "3"}, body(image + "," + image + "," + image), ""},
+		{recovery.Edit{Conform: recovery.ConformThinking}, `{"messages":[]}`, `{"messages":[],"enable_thinking":false}`},
+		{recovery.Edit{Conform: recovery.ConformThinking}, `{"messages":[],"stream":true}`, ""},
+		{recovery.Edit{Conform: recovery.ConformNoTools}, `{"messages":[],"tool_choice":"auto","parallel_tool_calls":true}`, `{"messages":[]}`},
+		{recovery.Edit{Conform: recovery.ConformNoTools}, `{"messages":[],"tool_choice":"required","tools":[]}`, ""},
+		{recovery.Edit{Conform: recovery.ConformMedia, Field: "2"}, body(image + "," + image + "," + image), body(gone + "," + image + "," + image)},
+		{recovery.Edit{Conform: recovery.ConformMedia, Field: "3"}, body(image + "," + image + "," + image), ""},
 	} {
 		got, changed := after(t, c.in, c.ed)
 		if c.want == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Histories that an upstream of the Responses API refuses, by what it says. The mend
+// Histories that an upstream of the Responses API refuses, by what it says. The edit
 // for that refusal makes it take them.
 func TestResponses(t *testing.T) {
 	const (
@@ -43,19 +43,19 @@ func TestResponses(t *testing.T) {
 		edit    recovery.Edit
 		want    string // in what is sent
 	}{
-		"a call without output":        {[]string{user, call, user}, "No tool output found", recovery.Edit{Mend: recovery.MendPairing}, "interrupted"},
-		"a free call without output":   {[]string{user, custom}, "No tool output found", recovery.Edit{Mend: recovery.MendPairing}, `"custom_tool_call_output"`},
-		"one of two without output":    {[]string{user, call, second, output}, "No tool output found", recovery.Edit{Mend: recovery.MendPairing}, `"call_id":"c2","output"`},
-		"an output without call":       {[]string{user, output, user}, "No tool call found", recovery.Edit{Mend: recovery.MendPairing}, user},
-		"an output before its call":    {[]string{user, output, call}, "No tool call found", recovery.Edit{Mend: recovery.MendPairing}, "interrupted"},
-		"a late output stays":          {[]string{user, second, user, call, output, late, custom}, "No tool output found", recovery.Edit{Mend: recovery.MendPairing}, late},
-		"reasoning of others":          {[]string{user, theirs, theirsCalls, answer("b")}, "could not be verified", recovery.Edit{Mend: recovery.MendReasoning}, `"call_id":"c_b","name"`},
-		"reasoning of others, some":    {[]string{user, theirs, theirsCalls, answer("b"), mine, mineCalls, answer("a")}, "could not be verified", recovery.Edit{Mend: recovery.MendReasoning, Field: "0-1"}, mine},
-		"reasoning without its call":   {[]string{user, mine, user}, "required following item", recovery.Edit{Mend: recovery.MendReasoning}, user},
-		"a call without its reasoning": {[]string{user, mineCalls, answer("a")}, "required 'reasoning' item", recovery.Edit{Mend: recovery.MendReasoning}, `"call_id":"c_a","name"`},
-		"the same id twice":            {[]string{user, mine, mineCalls, mine, answer("a")}, "Duplicate item", recovery.Edit{Mend: recovery.MendItemIDs}, `"encrypted_content"`},
-		"an id of another kind":        {[]string{user, strings.Replace(call, `{`, `{"id":"item_1",`, 1), output}, "begins with 'fc'", recovery.Edit{Mend: recovery.MendItemIDs}, output},
-		"an id that is too long":       {[]string{user, strings.Replace(call, `{`, `{"id":"fc_`+strings.Repeat("x", 80)+`",`, 1), output}, "string too long", recovery.Edit{Mend: recovery.MendItemIDs}, output},
+		"a call without output":        {[]string{user, call, user}, "No tool output found", recovery.Edit{Conform: recovery.ConformPairing}, "interrupted"},
+		"a free call without output":   {[]string{user, custom}, "No tool output found", recovery.Edit{Conform: recovery.ConformPairing}, `"custom_tool_call_output"`},
+		"one of two without output":    {[]string{user, call, second, output}, "No tool output found", recovery.Edit{Conform: recovery.ConformPairing}, `"call_id":"c2","output"`},
+		"an output without call":       {[]string{user, output, user}, "No tool call found", recovery.Edit{Conform: recovery.ConformPairing}, user},
+		"an output before its call":    {[]string{user, output, call}, "No tool call found", recovery.Edit{Conform: recovery.ConformPairing}, "interrupted"},
+		"a late output stays":          {[]string{user, second, user, call, output, late, custom}, "No tool output found", recovery.Edit{Conform: recovery.ConformPairing}, late},
+		"reasoning of others":          {[]string{user, theirs, theirsCalls, answer("b")}, "could not be verified", recovery.Edit{Conform: recovery.ConformReasoning}, `"call_id":"c_b","name"`},
+		"reasoning of others, some":    {[]string{user, theirs, theirsCalls, answer("b"), mine, mineCalls, answer("a")}, "could not be verified", recovery.Edit{Conform: recovery.ConformReasoning, Field: "0-1"}, mine},
+		"reasoning without its call":   {[]string{user, mine, user}, "required following item", recovery.Edit{Conform: recovery.ConformReasoning}, user},
+		"a call without its reasoning": {[]string{user, mineCalls, answer("a")}, "required 'reasoning' item", recovery.Edit{Conform: recovery.ConformReasoning}, `"call_id":"c_a","name"`},
+		"the same id twice":            {[]string{user, mine, mineCalls, mine, answer("a")}, "Duplicate item", recovery.Edit{Conform: recovery.ConformItemIDs}, `"encrypted_content"`},
+		"an id of another kind":        {[]string{user, strings.Replace(call, `{`, `{"id":"item_1",`, 1), output}, "begins with 'fc'", recovery.Edit{Conform: recovery.ConformItemIDs}, output},
+		"an id that is too long":       {[]string{user, strings.Replace(call, `{`, `{"id":"fc_`+strings.Repeat("x", 80)+`",`, 1), output}, "string too long", recovery.Edit{Conform: recovery.ConformItemIDs}, output},
 	} {
 		request := func(items []string) string { return `{"input":[` + strings.Join(items, ",") + `],"store":false}` }
 		raw := request(tt.items)
@@ -66,7 +66,7 @@ func TestResponses(t *testing.T) {
 		b := recoverytest.Parse(t, raw, transcript.Responses)
 		e := b.Edit()
 		if !(conform.Conformer{}).Conform(b, e, tt.edit) {
-			t.Errorf("%s: nothing was mended", name)
+			t.Errorf("%s: nothing was edited", name)
 			continue
 		}
 		after, err := e.Apply()
@@ -75,11 +75,11 @@ func TestResponses(t *testing.T) {
 			continue
 		}
 		if status, why := ledger.Refuse("me", string(after)); status != 0 || !strings.Contains(string(after), tt.want) {
-			t.Errorf("%s: mended to %s\nwhich lacks %s, or: %s", name, after, tt.want, why)
+			t.Errorf("%s: edited to %s\nwhich lacks %s, or: %s", name, after, tt.want, why)
 		}
 		again := recoverytest.Parse(t, after, transcript.Responses)
 		if e := again.Edit(); tt.edit.Field == "" && (conform.Conformer{}).Conform(again, e, tt.edit) {
-			t.Errorf("%s: mended twice", name)
+			t.Errorf("%s: edited twice", name)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestResponsesChained(t *testing.T) {
 		`{"input":[{"type":"item_reference","id":"fc_1"},{"type":"function_call_output","call_id":"c1","output":"a"}]}`,
 	} {
 		b := recoverytest.Parse(t, raw, transcript.Responses)
-		if (conform.Conformer{}).Conform(b, b.Edit(), recovery.Edit{Mend: recovery.MendPairing}) {
+		if (conform.Conformer{}).Conform(b, b.Edit(), recovery.Edit{Conform: recovery.ConformPairing}) {
 			t.Errorf("changed: %s", raw)
 		}
 	}
@@ -104,7 +104,7 @@ func TestResponsesFields(t *testing.T) {
 	for field, want := range map[string]string{"status": strings.ReplaceAll(raw, `,"status":"completed"`, ""), "id": strings.ReplaceAll(strings.ReplaceAll(raw, `"id":"rs_1",`, ""), `"id":"fc_1",`, "")} {
 		b := recoverytest.Parse(t, raw, transcript.Responses)
 		e := b.Edit()
-		if !(conform.Conformer{}).Conform(b, e, recovery.Edit{Mend: recovery.MendField, Field: field}) {
+		if !(conform.Conformer{}).Conform(b, e, recovery.Edit{Conform: recovery.ConformField, Field: field}) {
 			t.Errorf("%s: nothing was taken out", field)
 		}
 		if got, err := e.Apply(); err != nil || string(got) != want {

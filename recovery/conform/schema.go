@@ -8,12 +8,12 @@ import (
 )
 
 // schemas rewrites the parameters of all tools.
-func schemas(b *transcript.Body, e *transcript.Edit, ed recovery.Edit) bool {
-	r := rewriter{left: maxRead, items: ed.Mend != recovery.MendKeyword}
-	switch ed.Mend {
-	case recovery.MendKeyword:
+func schemas(b *transcript.Body, e *transcript.Editor, ed recovery.Edit) bool {
+	r := rewriter{left: maxRead, items: ed.Conform != recovery.ConformKeyword}
+	switch ed.Conform {
+	case recovery.ConformKeyword:
 		r.drop = func(keyword string) bool { return keyword == ed.Field }
-	case recovery.MendPlain:
+	case recovery.ConformPlain:
 		r.drop = func(keyword string) bool { return !plain(keyword) }
 	}
 	changed := false

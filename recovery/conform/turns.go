@@ -8,7 +8,7 @@ import (
 
 // alternate joins consecutive messages of the user, or of the model, since the chat templates of many models require
 // alternating roles. It does not join messages with calls or attachments.
-func alternate(b *transcript.Body, e *transcript.Edit) bool {
+func alternate(b *transcript.Body, e *transcript.Editor) bool {
 	list := b.Messages()
 	changed := false
 	for i := 0; i < len(list); i++ {
@@ -52,7 +52,7 @@ func settable(b *transcript.Body, m transcript.Message) bool {
 
 // systemFirst changes system messages after the beginning into user messages, for chat templates that accept system
 // messages only at the beginning.
-func systemFirst(b *transcript.Body, e *transcript.Edit) bool {
+func systemFirst(b *transcript.Body, e *transcript.Editor) bool {
 	began, changed := false, false
 	for i, m := range b.Messages() {
 		if m.Role != transcript.RoleSystem && m.Role != transcript.RoleDeveloper {
@@ -67,7 +67,7 @@ func systemFirst(b *transcript.Body, e *transcript.Edit) bool {
 
 // fillEmpty gives messages without text or attachments a placeholder text, and removes empty system messages and empty text
 // parts. An answer that only calls tools needs no content.
-func fillEmpty(b *transcript.Body, e *transcript.Edit) bool {
+func fillEmpty(b *transcript.Body, e *transcript.Editor) bool {
 	changed := false
 	list := b.Messages()
 	for i, m := range list {
@@ -94,7 +94,7 @@ func fillEmpty(b *transcript.Body, e *transcript.Edit) bool {
 }
 
 // oneSystem joins the system messages at the beginning into the first one, and changes later ones into user messages.
-func oneSystem(b *transcript.Body, e *transcript.Edit) bool {
+func oneSystem(b *transcript.Body, e *transcript.Editor) bool {
 	list := b.Messages()
 	lead := 0
 	for lead < len(list) && (list[lead].Role == transcript.RoleSystem || list[lead].Role == transcript.RoleDeveloper) {

@@ -15,24 +15,24 @@ func TestCheck(t *testing.T) {
 	s.say("user", "Go on.")
 	b := s.body(t)
 	for name, c := range map[string]struct {
-		edit func(e *transcript.Edit)
+		edit func(e *transcript.Editor)
 		want error
 	}{
-		"shorter result":  {func(e *transcript.Edit) { e.SetText(3, "x", false) }, nil},
-		"a step goes":     {func(e *transcript.Edit) { e.RemoveMessage(2).RemoveMessage(3) }, nil},
-		"longer":          {func(e *transcript.Edit) { e.SetText(3, lines(200, "x"), false) }, errNotSmaller},
-		"nothing":         {func(e *transcript.Edit) {}, errNotSmaller},
-		"a result goes":   {func(e *transcript.Edit) { e.RemoveMessage(3) }, errPairing},
-		"a call goes":     {func(e *transcript.Edit) { e.RemoveMessage(4) }, errPairing},
-		"an empty answer": {func(e *transcript.Edit) { e.SetText(5, "", false) }, errEmpty},
-		"broken arguments": {func(e *transcript.Edit) {
+		"shorter result":  {func(e *transcript.Editor) { e.SetText(3, "x", false) }, nil},
+		"a step goes":     {func(e *transcript.Editor) { e.RemoveMessage(2).RemoveMessage(3) }, nil},
+		"longer":          {func(e *transcript.Editor) { e.SetText(3, lines(200, "x"), false) }, errNotSmaller},
+		"nothing":         {func(e *transcript.Editor) {}, errNotSmaller},
+		"a result goes":   {func(e *transcript.Editor) { e.RemoveMessage(3) }, errPairing},
+		"a call goes":     {func(e *transcript.Editor) { e.RemoveMessage(4) }, errPairing},
+		"an empty answer": {func(e *transcript.Editor) { e.SetText(5, "", false) }, errEmpty},
+		"broken arguments": {func(e *transcript.Editor) {
 			e.SetText(3, "x", false).Replace(b.Messages()[2].ToolCalls()[0].Span, []byte(`"{"`))
 		}, errArguments},
-		"the task changes":  {func(e *transcript.Edit) { e.SetText(1, "Do.", false) }, errProtected},
-		"a field goes":      {func(e *transcript.Edit) { e.SetText(3, "x", false).Delete("model") }, errProtected},
-		"the system goes":   {func(e *transcript.Edit) { e.RemoveMessage(0) }, errProtected},
-		"a result at first": {func(e *transcript.Edit) { e.RemoveMessage(0).RemoveMessage(1).RemoveMessage(2) }, errPairing},
-		"an answer in midst": {func(e *transcript.Edit) {
+		"the task changes":  {func(e *transcript.Editor) { e.SetText(1, "Do.", false) }, errProtected},
+		"a field goes":      {func(e *transcript.Editor) { e.SetText(3, "x", false).Delete("model") }, errProtected},
+		"the system goes":   {func(e *transcript.Editor) { e.RemoveMessage(0) }, errProtected},
+		"a result at first": {func(e *transcript.Editor) { e.RemoveMessage(0).RemoveMessage(1).RemoveMessage(2) }, errPairing},
+		"an answer in midst": {func(e *transcript.Editor) {
 			e.SetText(3, "x", false).InsertMessage(3, []byte(`{"role":"assistant","content":"y"}`))
 		}, errPairing},
 	} {

@@ -8,7 +8,7 @@
 //	           the tokens of a request, anchored on what upstreams reported
 //	limits     a target's window, and the reserve for the answer
 //	history    the parsed conversation; each message is parsed once
-//	plan       the edits that bring the request to the target size, by tier, the first that suffice:
+//	shrink     the edits that bring the request to the target size, by tier, the first that suffice:
 //	             results, arguments, long
 //	                        old results, arguments of old calls, and single texts that take much
 //	                        of the budget are cut to one length, the greatest that suffices;
@@ -23,7 +23,7 @@
 //	recipe, sealed
 //	           an edit as a content hash and numbers, or as an encrypted text: the same
 //	           bytes on every replica
-//	edits      a history with edits, and the body that they give
+//	revision   a history with edits, and the body that they give
 //	check      the last check before a fitted request is sent
 //	memory, stored
 //	           the edits of each session: read when another process may have newer ones,

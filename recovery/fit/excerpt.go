@@ -89,7 +89,7 @@ type piece struct {
 	score float64
 }
 
-// excerpts caches the scored lines of texts, since the planner tries one length after
+// excerpts caches the scored lines of texts, since the shrinker tries one length after
 // the other. Not safe for concurrent use.
 type excerpts map[string][]piece
 

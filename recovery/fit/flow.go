@@ -13,15 +13,15 @@ import (
 //
 //	Prepare          before the first attempt; most requests end at mayNeedFitting
 //	  loadSession    reads the session                                   memory
-//	  reapply        makes its edits again, the same bytes               edits
+//	  reapply        makes its edits again, the same bytes               revision
 //	  fitEarly       fits further if it is still sure to overflow        meter
 //	Fit              after a refusal
 //	  readStore      reads edits that another process made               memory
 //	  readRefusal    learns the window, and how far our counts are off   limits
 //	  reapply
 //	fitBytes         from either, for a limit of bytes                   flow_bytes
-//	plan             from either, for a limit of tokens                  check
-//	  shrink         adds edits, the first that suffice                  plan, protect, recipe, digest, summary
+//	fitTokens        from either, for a limit of tokens                  check
+//	  shrink         adds edits, the first that suffice                  shrink, protect, recipe, digest, summary
 //	  accept         keeps the edits for the session                     flow_learn
 //	Commit           stores the edits before the answer leaves           flow_learn
 //	Learn            learns the upstream's token count                   flow_learn
@@ -129,7 +129,7 @@ func (d *draft) fitEarly(ctx context.Context, c *recovery.Choice, window int) *r
 		if !sure {
 			return nil
 		}
-		return d.plan(ctx, c, window, ratio{tokens, raw}, false)
+		return d.fitTokens(ctx, c, window, ratio{tokens, raw}, false)
 	}
 	if limit := Reserve(d.x.Body, window); float64(tokens+limit) > share {
 		if d.revision == nil {
@@ -186,7 +186,7 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 		d.limitOutput(remainingOutput(window, scale.upstream(d.revision.total), d.promptStated, d.fitCalls)) // the session's edits suffice
 		return d.fitted(scale)
 	}
-	return d.plan(ctx, c, window, scale, true)
+	return d.fitTokens(ctx, c, window, scale, true)
 }
 
 // readRefusal returns the target's window as a refusal states or implies it, and how our
@@ -246,10 +246,10 @@ func statedPrompt(facts recovery.Facts, sent *transcript.Body, raw int) int {
 
 func abs(n int) int { return max(n, -n) }
 
-// plan adds edits and returns the fitted request; nil if it cannot be made to fit. An output
+// fitTokens adds edits and returns the fitted request; nil if it cannot be made to fit. An output
 // limit that takes up much of the window is lowered before the history is edited, and down
 // to minOutput if the history cannot be cut far enough.
-func (d *draft) plan(ctx context.Context, c *recovery.Choice, window int, scale ratio, refused bool) *recovery.Fitted {
+func (d *draft) fitTokens(ctx context.Context, c *recovery.Choice, window int, scale ratio, refused bool) *recovery.Fitted {
 	k, x := d.revision, d.x
 	if k == nil {
 		k = d.unedited(c.Model, d.fitter.parts.Meter)
@@ -296,7 +296,7 @@ func (d *draft) shrink(ctx context.Context, c *recovery.Choice, k *revision, win
 	if budget < 256 {
 		return k, nil, false
 	}
-	p := &planner{cfg: f.config(), goal: f.goalFor(budget, scale.local(int(f.config().TriggerShare*float64(window))-reserve))}
+	p := &shrinker{cfg: f.config(), goal: f.goalFor(budget, scale.local(int(f.config().TriggerShare*float64(window))-reserve))}
 	if f.config().Summarize && x.MayComplete() && x.Mode == recovery.ModeAct && (refused || !f.memory.backingOff(x.Session)) {
 		w := d.summarizer(c, k, window)
 		had := w.budget

@@ -54,7 +54,7 @@ func (f *Fitter) exceedsByteLimit(x *recovery.Exchange) bool {
 func (d *draft) fitBytes(ctx context.Context, c *recovery.Choice, limit, chars int, refused bool) *recovery.Fitted {
 	f := d.fitter
 	k := d.recount(c.Model, byteCounter{})
-	p := &planner{cfg: f.config(), goal: f.goalFor(limit, limit)}
+	p := &shrinker{cfg: f.config(), goal: f.goalFor(limit, limit)}
 	was := k.clone()
 	p.measure(k)
 	switch {
@@ -91,7 +91,7 @@ func (d *draft) recount(model string, w Counter) *revision {
 // dropAttachments removes attachments of finished turns, the oldest first, until the
 // target is met. A user's attachments stay until the user has written again; those of
 // results only stay in the last step.
-func (p *planner) dropAttachments(k *revision) bool {
+func (p *shrinker) dropAttachments(k *revision) bool {
 	v, lastUser := k.v, 0
 	for i := v.leadEnd + 1; i < len(v.items); i++ {
 		if it := &v.items[i]; it.Role == transcript.RoleUser && !it.result && !it.isReplacement() {
@@ -110,7 +110,7 @@ func (p *planner) dropAttachments(k *revision) bool {
 }
 
 // shortenTexts shortens each text that is longer than chars. It reports whether it did.
-func (p *planner) shortenTexts(k *revision, chars int) bool {
+func (p *shrinker) shortenTexts(k *revision, chars int) bool {
 	room := uint32(min(chars*9/10-256, maxKeep))
 	if chars < 1024 {
 		return false

@@ -130,7 +130,7 @@ func (v *parsedMessage) callsIn(b *transcript.Body, m transcript.Message) []call
 	return out
 }
 
-// callInfo is a call as the planner and the digest read it.
+// callInfo is a call as the shrinker and the digest read it.
 type callInfo struct {
 	transcript.ToolCall
 	text        string // the arguments, decoded

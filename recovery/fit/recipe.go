@@ -88,8 +88,8 @@ func (v *history) renderUncached(i int, r recipe) (out rendered, ok bool) {
 	return out, ok
 }
 
-// edit adds the rendered message i to an edit of the body.
-func (out rendered) edit(v *history, e *transcript.Edit, i int) {
+// addTo adds the rendered message i to the changes of e.
+func (out rendered) addTo(v *history, e *transcript.Editor, i int) {
 	if out.texts {
 		e.SetText(i, out.text, !v.items[i].result)
 	}

@@ -80,25 +80,25 @@ func readers() (all []reader) {
 		session.SideOf(b)
 		session.NewKnown().Identify(in)
 	}))
-	for _, mend := range []string{
-		recovery.MendPairing, recovery.MendCallIDs, recovery.MendSignatures, recovery.MendStubTools, recovery.MendAlternate, recovery.MendSystem, recovery.MendEmpty,
-		recovery.MendTextOnly, recovery.MendMedia, recovery.MendField, recovery.MendKeyword, recovery.MendItems, recovery.MendPlain, recovery.MendStrict,
+	for _, name := range []string{
+		recovery.ConformPairing, recovery.ConformCallIDs, recovery.ConformSignatures, recovery.ConformStubTools, recovery.ConformAlternate, recovery.ConformSystem, recovery.ConformEmpty,
+		recovery.ConformTextOnly, recovery.ConformMedia, recovery.ConformField, recovery.ConformKeyword, recovery.ConformItems, recovery.ConformPlain, recovery.ConformStrict,
 	} {
-		all = append(all, request("conform: "+mend, func(b *transcript.Body) {
-			if e := b.Edit(); (conform.Conformer{}).Conform(b, e, recovery.Edit{Mend: mend, Field: "name"}) {
+		all = append(all, request("conform: "+name, func(b *transcript.Body) {
+			if e := b.Edit(); (conform.Conformer{}).Conform(b, e, recovery.Edit{Conform: name, Field: "name"}) {
 				_, _ = e.Body()
 			}
 		}))
 	}
 
-	for _, mend := range []string{recovery.MendPairing, recovery.MendReasoning, recovery.MendOwn, recovery.MendItemIDs, recovery.MendEmpty} {
-		all = append(all, reader{"conform: responses: " + mend, hostiletest.Histories(), func(input string) func() {
+	for _, name := range []string{recovery.ConformPairing, recovery.ConformReasoning, recovery.ConformOwn, recovery.ConformItemIDs, recovery.ConformEmpty} {
+		all = append(all, reader{"conform: responses: " + name, hostiletest.Histories(), func(input string) func() {
 			b, err := transcript.Parse([]byte(input), transcript.Responses, transcript.Limits{})
 			if err != nil {
 				return nil
 			}
 			return func() {
-				if e := b.Edit(); (conform.Conformer{}).Conform(b, e, recovery.Edit{Mend: mend}) {
+				if e := b.Edit(); (conform.Conformer{}).Conform(b, e, recovery.Edit{Conform: name}) {
 					_, _ = e.Body()
 				}
 			}

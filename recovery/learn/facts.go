@@ -51,10 +51,10 @@ const (
 // item returns the item of an edit; edits with the same item replace each other.
 func item(e recovery.Edit) string {
 	switch {
-	case e.Mend != "" && e.Field != "":
-		return "mend " + e.Mend + " " + e.Field
-	case e.Mend != "":
-		return "mend " + e.Mend
+	case e.Conform != "" && e.Field != "":
+		return "conform " + e.Conform + " " + e.Field
+	case e.Conform != "":
+		return "conform " + e.Conform
 	case e.Role != "":
 		return "role " + e.Role
 	}
@@ -178,7 +178,7 @@ func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit, request string) 
 	v := f.get(t)
 	v.Edits = slices.Clone(v.Edits)
 	for _, e := range edits {
-		i := slices.IndexFunc(v.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend })
+		i := slices.IndexFunc(v.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Conform == e.Conform })
 		switch {
 		case i >= 0 && e.Value != "" && v.Edits[i].Value == "": // the whole field is known to be refused
 		case i >= 0:

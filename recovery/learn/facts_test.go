@@ -107,7 +107,7 @@ func TestFactsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := learn.NewFacts(board(t), time.Hour)
 		for i := range 500 {
-			f.Learn(target, []recovery.Edit{{Mend: recovery.MendKeyword, Field: fmt.Sprint("invented", i)}}, "r1")
+			f.Learn(target, []recovery.Edit{{Conform: recovery.ConformKeyword, Field: fmt.Sprint("invented", i)}}, "r1")
 		}
 		if got := len(f.Edits(target)); got != 32 {
 			t.Errorf("%d edits of one model", got)
@@ -118,7 +118,7 @@ func TestFactsBounded(t *testing.T) {
 // TestFactsHostile: what is no fact of ours is no fact.
 func TestFactsHostile(t *testing.T) {
 	for _, v := range []string{"", "x", "null", "[]", "{", `"edits"`, `{"edits":{}}`, `{"edits":[1]}`, `{"reasons":"yes"}`, `{"edits":null}`, "\x00",
-		`{"edits":[{"field":"messages","drop":true},{"field":"tools","drop":true},{"field":"model","rename":"seed"},{"role":"user","rename":"system"},{"field":"max_tokens","clamp":1},{"mend":"nonsense"}],"window":-5}`} {
+		`{"edits":[{"field":"messages","drop":true},{"field":"tools","drop":true},{"field":"model","rename":"seed"},{"role":"user","rename":"system"},{"field":"max_tokens","clamp":1},{"conform":"nonsense"}],"window":-5}`} {
 		synctest.Test(t, func(t *testing.T) {
 			m := board(t)
 			f := learn.NewFacts(m, time.Hour)

@@ -39,7 +39,7 @@ func TestMarks(t *testing.T) {
 			}
 		}
 		drop, clamp := recovery.Edit{Field: "seed", Drop: true}, recovery.Edit{Field: "max_tokens", Clamp: 8192}
-		f.Learn(target, []recovery.Edit{drop, {Mend: recovery.MendPairing}, {Role: "developer", Rename: "system"}}, "r1")
+		f.Learn(target, []recovery.Edit{drop, {Conform: recovery.ConformPairing}, {Role: "developer", Rename: "system"}}, "r1")
 		time.Sleep(10 * time.Minute)
 		f.Learn(target, []recovery.Edit{drop, clamp}, "r2") // seed is known
 		f.LearnWindow(target, 8192, "r3")
@@ -49,12 +49,12 @@ func TestMarks(t *testing.T) {
 		f.LearnWindow(target, 0, "r5") // nothing new
 		check("up/m learned | field max_tokens | max_tokens at most 8192 | 1m0s 59m0s | r2",
 			"up/m learned | field seed | refuses seed | 11m0s 59m0s | r1",
-			"up/m learned | mend pairing | mends pairing | 11m0s 59m0s | r1",
+			"up/m learned | conform pairing | needs pairing | 11m0s 59m0s | r1",
 			"up/m learned | reasoning in silence | reasons in silence | 1m0s 59m0s | r4",
 			"up/m learned | role developer | takes developer as system | 11m0s 59m0s | r1",
 			"up/m window | listed window | window of 32000 tokens | 1m0s - | ",
 			"up/m window | window | window of 8192 tokens | 1m0s 59m0s | r3")
-		for _, item := range []string{"mend pairing", "role developer", "listed window", "reasoning in silence", "no such", "window"} {
+		for _, item := range []string{"conform pairing", "role developer", "listed window", "reasoning in silence", "no such", "window"} {
 			f.Clear("up/m", item)
 		}
 		clamp.Clamp = 4096

@@ -31,7 +31,7 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 		if !ok {
 			return recovery.Action{}, false // the target would still refuse this field
 		}
-		if c.Had(func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend }) {
+		if c.Had(func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Conform == e.Conform }) {
 			continue // this edit was made before and did not help
 		}
 		edits = append(edits, e)
@@ -50,7 +50,7 @@ var thinkingFields = []string{"thinking", "enable_thinking", "thinking_budget", 
 func dropThinking(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	text := strings.ToLower(f.Signal.Message)
 	if containsAny(text, []string{"enable_thinking must be set to false", "enable_thinking only support stream", "enable_thinking must be false"}) {
-		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendThinking}); ok {
+		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformThinking}); ok {
 			return a, true
 		}
 	}
@@ -74,7 +74,7 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		_, has := x.Body.Field(name)
 		return recovery.Edit{Field: name, Rename: other}, has
 	}
-	if ed := (recovery.Edit{Mend: recovery.MendNoTools}); (name == "parallel_tool_calls" || name == "tool_choice") && !x.Body.HasTools() {
+	if ed := (recovery.Edit{Conform: recovery.ConformNoTools}); (name == "parallel_tool_calls" || name == "tool_choice") && !x.Body.HasTools() {
 		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
 	}
 	if role, to, ok := refusedRole(x, name, f); ok {
@@ -88,7 +88,7 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		return ed, true
 	}
 	if field := lastStep(name); recovery.NestedLabel(field) && (field == name || inHistoryOrTools(name)) {
-		ed := recovery.Edit{Mend: recovery.MendNested, Field: field}
+		ed := recovery.Edit{Conform: recovery.ConformNested, Field: field}
 		if s.Changes == nil || s.Changes(s.Current(f), ed) {
 			return ed, true
 		}
@@ -103,7 +103,7 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		field, ok = name, true // some servers name the field without its path
 	}
 	if ok {
-		ed := recovery.Edit{Mend: recovery.MendField, Field: field}
+		ed := recovery.Edit{Conform: recovery.ConformField, Field: field}
 		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
 	}
 	return recovery.Edit{}, false

@@ -18,14 +18,14 @@ func (DropMedia) Name() string { return "drop_media" }
 // Propose implements recovery.Strategy.
 func (DropMedia) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	if m := mostImages.FindStringSubmatch(strings.ToLower(f.Signal.Message)); m != nil {
-		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendMedia, Field: m[1] + m[2]}); ok {
+		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformMedia, Field: m[1] + m[2]}); ok {
 			return a, true
 		}
 	}
 	if s.Config.Media != recovery.MediaDrop {
 		return recovery.Action{}, false
 	}
-	return mended(s, f, recovery.Edit{Mend: recovery.MendMedia})
+	return withEdit(s, f, recovery.Edit{Conform: recovery.ConformMedia})
 }
 
 // mostImages matches the number of images that a refusal allows, as in "request contains

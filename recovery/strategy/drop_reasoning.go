@@ -29,8 +29,8 @@ func (DropReasoning) Propose(s *recovery.Situation, f *recovery.Failure) (recove
 		return recovery.Action{}, false
 	}
 	// The reasoning of finished turns goes first, since the model needs that of the current turn to continue.
-	if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendReasoning, Field: recovery.ReasoningFinished}); ok {
+	if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformReasoning, Field: recovery.ReasoningFinished}); ok {
 		return a, true
 	}
-	return mended(s, f, recovery.Edit{Mend: recovery.MendReasoning})
+	return withEdit(s, f, recovery.Edit{Conform: recovery.ConformReasoning})
 }

@@ -33,22 +33,22 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 	text := f.Signal.Message
 	lower := strings.ToLower(text)
 	if strings.Contains(lower, "is required to be supplied and to be false") || strings.Contains(lower, "strict") {
-		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendStrict}); ok {
+		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformStrict}); ok {
 			return a, true
 		}
 	}
 	if containsAny(lower, []string{"parameters is empty", "parameters is required", "parameters are required", "'parameters' is a required", "missing parameters"}) {
-		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendMissing}); ok {
+		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformMissing}); ok {
 			return a, true
 		}
 	}
 	if containsAny(lower, []string{"is not of type 'object', 'boolean'", "missing items", "items: missing", "items: field required"}) {
-		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendItems}); ok {
+		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformItems}); ok {
 			return a, true
 		}
 	}
 	if containsAny(lower, toolNameRefused) {
-		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendNames}); ok {
+		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformNames}); ok {
 			return a, true
 		}
 	}
@@ -59,7 +59,7 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 		if !keywords[m[1]] {
 			continue
 		}
-		if one, ok := mended(s, f, recovery.Edit{Mend: recovery.MendKeyword, Field: m[1]}); ok {
+		if one, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformKeyword, Field: m[1]}); ok {
 			a.Target = one.Target
 			a.Edits = append(a.Edits, one.Edits...)
 			found = true
@@ -68,5 +68,5 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 	if found {
 		return a, true
 	}
-	return mended(s, f, recovery.Edit{Mend: recovery.MendPlain})
+	return withEdit(s, f, recovery.Edit{Conform: recovery.ConformPlain})
 }

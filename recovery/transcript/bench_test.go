@@ -103,11 +103,11 @@ func BenchmarkEdit(b *testing.B) {
 		short := []byte(`{"_compressed":true}`)
 		for _, c := range []struct {
 			name string
-			run  func() *Edit
+			run  func() *Editor
 		}{
-			{"SetModel", func() *Edit { return p.Edit().SetModel("claude") }},
-			{"Append", func() *Edit { return p.Edit().AppendMessage([]byte(`{"role":"user","content":"x"}`)) }},
-			{"EveryMessage", func() *Edit {
+			{"SetModel", func() *Editor { return p.Edit().SetModel("claude") }},
+			{"Append", func() *Editor { return p.Edit().AppendMessage([]byte(`{"role":"user","content":"x"}`)) }},
+			{"EveryMessage", func() *Editor {
 				e := p.Edit()
 				for i := range p.Messages() {
 					e.SetMessageField(i, "content", short)

@@ -5,7 +5,7 @@
 // duplicate top-level field, and the types of the few fields that the gateway
 // itself depends on. What it returns is an index over the client's bytes, not
 // a decoded copy: unknown fields, key order, number spelling and whitespace
-// stay what they are. An Edit collects changes and writes them in one splicing
+// stay what they are. An Editor collects changes and writes them in one splicing
 // pass; it copies every byte outside the changes.
 //
 // The names of a wire format's fields live in that format's reader (chat.go,

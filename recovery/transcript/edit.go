@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Edit collects changes to a body. Nothing happens before Apply, and the body
+// Editor collects changes to a body. Nothing happens before Apply, and the body
 // itself never changes. A change applies on top of earlier ones; the indexes of
 // messages are always those of the body. Apply returns the first impossible
 // change as its error. The caller must not change the bytes it passes in
 // until then. Not safe for concurrent use.
-type Edit struct {
+type Editor struct {
 	body    *Body
 	fields  []change
-	history map[int]*elementEdit // by element index
-	tail    [][]byte             // appended messages
-	splices []Splice             // from Replace
+	history map[int]*elementChanges // by element index
+	tail    [][]byte                // appended messages
+	splices []Splice                // from Replace
 	note    note
 	// The content of the last message with the note added, and its position.
 	inside   [][]byte
@@ -24,8 +24,8 @@ type Edit struct {
 	err      error
 }
 
-// elementEdit is the changes to one element of the history.
-type elementEdit struct {
+// elementChanges is the changes to one element of the history.
+type elementChanges struct {
 	before  [][]byte // elements inserted before it
 	behind  [][]byte // elements inserted behind it
 	removed bool
@@ -33,15 +33,15 @@ type elementEdit struct {
 	fields  []change // changes to its fields, or to those of whole
 }
 
-func (h *elementEdit) remove()            { h.removed, h.whole, h.fields = true, nil, nil }
-func (h *elementEdit) replace(raw []byte) { h.whole, h.removed, h.fields = raw, false, nil }
-func (h *elementEdit) set(name string, raw []byte) {
+func (h *elementChanges) remove()            { h.removed, h.whole, h.fields = true, nil, nil }
+func (h *elementChanges) replace(raw []byte) { h.whole, h.removed, h.fields = raw, false, nil }
+func (h *elementChanges) set(name string, raw []byte) {
 	h.fields = append(h.fields, change{kind: changeSet, name: name, raw: raw})
 }
-func (h *elementEdit) unset(name string) {
+func (h *elementChanges) unset(name string) {
 	h.fields = append(h.fields, change{kind: changeDelete, name: name})
 }
-func (h *elementEdit) after(raw []byte) { h.behind = append(h.behind, raw) }
+func (h *elementChanges) after(raw []byte) { h.behind = append(h.behind, raw) }
 
 // change is one change to a field of an object.
 type change struct {
@@ -57,17 +57,17 @@ const (
 	changeRename
 )
 
-// Edit returns an edit without changes.
-func (b *Body) Edit() *Edit { return &Edit{body: b} }
+// Edit returns an editor without changes.
+func (b *Body) Edit() *Editor { return &Editor{body: b} }
 
 // Changed reports whether the edit has any changes.
-func (e *Edit) Changed() bool {
+func (e *Editor) Changed() bool {
 	return e.model != nil || len(e.fields)+len(e.history)+len(e.tail)+len(e.splices)+len(e.inside) > 0
 }
 
 // Set sets a top-level field: in its place if the field exists, else
 // as the last field. raw is one JSON value.
-func (e *Edit) Set(field string, raw []byte) *Edit {
+func (e *Editor) Set(field string, raw []byte) *Editor {
 	if e.accept(raw, "field "+field) {
 		e.change(change{kind: changeSet, name: field, raw: raw})
 	}
@@ -75,7 +75,7 @@ func (e *Edit) Set(field string, raw []byte) *Edit {
 }
 
 // SetModel sets the model. As the only change, this costs one copy of the body.
-func (e *Edit) SetModel(name string) *Edit {
+func (e *Editor) SetModel(name string) *Editor {
 	if !e.Changed() {
 		e.model = String(name)
 		return e
@@ -85,20 +85,20 @@ func (e *Edit) SetModel(name string) *Edit {
 }
 
 // Delete removes a top-level field, with its comma, if it exists.
-func (e *Edit) Delete(field string) *Edit {
+func (e *Editor) Delete(field string) *Editor {
 	e.change(change{kind: changeDelete, name: field})
 	return e
 }
 
 // Rename changes the name of a top-level field, if it exists; its value and place
 // stay. If the new name is taken, the edit fails.
-func (e *Edit) Rename(from, to string) *Edit {
+func (e *Editor) Rename(from, to string) *Editor {
 	e.change(change{kind: changeRename, name: from, to: to})
 	return e
 }
 
 // SetRole changes the role of all messages with the role from.
-func (e *Edit) SetRole(from, to string) *Edit {
+func (e *Editor) SetRole(from, to string) *Editor {
 	for i, m := range e.body.Messages() {
 		if m.Role == from {
 			if h := e.history[int(m.first)]; h == nil || h.whole == nil {
@@ -110,7 +110,7 @@ func (e *Edit) SetRole(from, to string) *Edit {
 }
 
 // AppendMessage adds a message at the end of the history.
-func (e *Edit) AppendMessage(raw []byte) *Edit {
+func (e *Editor) AppendMessage(raw []byte) *Editor {
 	if e.accept(raw, "appended message") {
 		e.general()
 		e.tail = append(e.tail, raw)
@@ -120,7 +120,7 @@ func (e *Edit) AppendMessage(raw []byte) *Edit {
 
 // InsertMessage adds a message before message i, after messages that were
 // inserted there earlier.
-func (e *Edit) InsertMessage(i int, raw []byte) *Edit {
+func (e *Editor) InsertMessage(i int, raw []byte) *Editor {
 	if e.accept(raw, "inserted message") {
 		if m, ok := e.at(i); ok {
 			h := e.element(int(m.first))
@@ -131,7 +131,7 @@ func (e *Edit) InsertMessage(i int, raw []byte) *Edit {
 }
 
 // ReplaceMessage replaces message i.
-func (e *Edit) ReplaceMessage(i int, raw []byte) *Edit {
+func (e *Editor) ReplaceMessage(i int, raw []byte) *Editor {
 	if e.accept(raw, "replaced message") {
 		if m, ok := e.at(i); ok {
 			e.RemoveMessage(i).element(int(m.first)).replace(raw)
@@ -141,14 +141,14 @@ func (e *Edit) ReplaceMessage(i int, raw []byte) *Edit {
 }
 
 // RemoveMessage removes message i.
-func (e *Edit) RemoveMessage(i int) *Edit {
+func (e *Editor) RemoveMessage(i int) *Editor {
 	e.each(i, func(n int) { e.element(n).remove() })
 	return e
 }
 
 // SetMessageField is Set for a field of message i or of its replacement; if the message
 // has several elements, for the first.
-func (e *Edit) SetMessageField(i int, field string, raw []byte) *Edit {
+func (e *Editor) SetMessageField(i int, field string, raw []byte) *Editor {
 	if e.accept(raw, "message field "+field) {
 		if m, ok := e.at(i); ok {
 			e.element(int(m.first)).set(field, raw)
@@ -158,14 +158,14 @@ func (e *Edit) SetMessageField(i int, field string, raw []byte) *Edit {
 }
 
 // DeleteMessageField is Delete for a field of message i or of its replacement.
-func (e *Edit) DeleteMessageField(i int, field string) *Edit {
+func (e *Editor) DeleteMessageField(i int, field string) *Editor {
 	e.each(i, func(n int) { e.element(n).unset(field) })
 	return e
 }
 
 // Replace replaces the JSON value at a position in the body, such as a call's
 // arguments. The position must not overlap another change.
-func (e *Edit) Replace(at Span, raw []byte) *Edit {
+func (e *Editor) Replace(at Span, raw []byte) *Editor {
 	if at.Start < 0 || at.End < at.Start || at.End > len(e.body.raw) {
 		e.fail("no bytes %d to %d in this body", at.Start, at.End)
 	} else if e.accept(raw, "replaced value") {
@@ -179,7 +179,7 @@ func (e *Edit) Replace(at Span, raw []byte) *Edit {
 // effective change it returns the body's own bytes. An error means that the
 // edit is impossible or the result invalid; the caller should then use the
 // original.
-func (e *Edit) Apply() ([]byte, error) {
+func (e *Editor) Apply() ([]byte, error) {
 	if raw, ok := e.onlyModel(); ok {
 		return raw, nil
 	}
@@ -191,11 +191,11 @@ func (e *Edit) Apply() ([]byte, error) {
 }
 
 // Body is Apply, but returns the edited body parsed.
-func (e *Edit) Body() (*Body, error) {
+func (e *Editor) Body() (*Body, error) {
 	raw, ok := e.onlyModel()
 	if !ok {
 		e.general()
-		splices, err := e.plan()
+		splices, err := e.allSplices()
 		if err != nil {
 			return nil, fmt.Errorf("editing a body: %w", err)
 		}
@@ -214,7 +214,7 @@ func (e *Edit) Body() (*Body, error) {
 }
 
 // onlyModel is the fast path of SetModel: a string in the place of a string needs no validation.
-func (e *Edit) onlyModel() ([]byte, bool) {
+func (e *Editor) onlyModel() ([]byte, bool) {
 	if e.model == nil || e.err != nil {
 		return nil, false
 	}
@@ -229,19 +229,19 @@ func (e *Edit) onlyModel() ([]byte, bool) {
 }
 
 // general leaves the fast path.
-func (e *Edit) general() {
+func (e *Editor) general() {
 	if e.model != nil {
 		e.fields = append(e.fields, change{kind: changeSet, name: modelField, raw: e.model})
 		e.model = nil
 	}
 }
 
-func (e *Edit) change(c change) {
+func (e *Editor) change(c change) {
 	e.general()
 	e.fields = append(e.fields, c)
 }
 
-func (e *Edit) fail(format string, args ...any) {
+func (e *Editor) fail(format string, args ...any) {
 	if e.err == nil {
 		e.err = fmt.Errorf(format, args...)
 	}
@@ -249,7 +249,7 @@ func (e *Edit) fail(format string, args ...any) {
 
 // accept validates a value from the caller: a complete JSON value cannot
 // change the structure around it.
-func (e *Edit) accept(raw []byte, what string) bool {
+func (e *Editor) accept(raw []byte, what string) bool {
 	if err := Valid(raw, e.body.limits.Depth); err != nil {
 		e.fail("%s: %w", what, err)
 		return false
@@ -258,7 +258,7 @@ func (e *Edit) accept(raw []byte, what string) bool {
 }
 
 // at returns message i; if there is none, the edit fails.
-func (e *Edit) at(i int) (m Message, ok bool) {
+func (e *Editor) at(i int) (m Message, ok bool) {
 	list := e.body.Messages()
 	if i < 0 || i >= len(list) {
 		e.fail("no message %d in a history of %d", i, len(list))
@@ -268,7 +268,7 @@ func (e *Edit) at(i int) (m Message, ok bool) {
 }
 
 // each calls do with the elements of message i.
-func (e *Edit) each(i int, do func(n int)) {
+func (e *Editor) each(i int, do func(n int)) {
 	if m, ok := e.at(i); ok {
 		for n := m.first; n < m.first+m.count; n++ {
 			do(int(n))
@@ -277,21 +277,21 @@ func (e *Edit) each(i int, do func(n int)) {
 }
 
 // element returns the changes to element n, for more to be added.
-func (e *Edit) element(n int) *elementEdit {
+func (e *Editor) element(n int) *elementChanges {
 	e.general()
 	if e.history == nil {
-		e.history = make(map[int]*elementEdit)
+		e.history = make(map[int]*elementChanges)
 	}
 	h := e.history[n]
 	if h == nil {
-		h = new(elementEdit)
+		h = new(elementChanges)
 		e.history[n] = h
 	}
 	return h
 }
 
-// plan turns the changes into splices.
-func (e *Edit) plan() ([]Splice, error) {
+// allSplices turns the changes into splices.
+func (e *Editor) allSplices() ([]Splice, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
@@ -326,10 +326,10 @@ func (e *Edit) plan() ([]Splice, error) {
 		}
 	}
 	if b.raw[list.val] != '[' {
-		return e.planString(out, list), nil
+		return e.stringSplices(out, list), nil
 	}
 	if b.format.layout().blocks {
-		return e.planBlocks(out, list)
+		return e.blockSplices(out, list)
 	}
 	slots := make([]slot, len(b.elements), len(b.elements)+len(e.tail))
 	for i, m := range b.elements {
@@ -337,7 +337,7 @@ func (e *Edit) plan() ([]Splice, error) {
 		slots[i] = slot{key: at, keyEnd: at, val: at, valEnd: end}
 		if h := e.history[i]; h != nil {
 			var err error
-			if out, err = h.plan(out, &slots[i], b.raw); err != nil {
+			if out, err = h.appendSplices(out, &slots[i], b.raw); err != nil {
 				return nil, fmt.Errorf("message %d: %w", i, err)
 			}
 		}
@@ -348,12 +348,12 @@ func (e *Edit) plan() ([]Splice, error) {
 	return emit(out, slots, len(b.elements), int(list.val)+1, false), nil
 }
 
-// planString plans the changes to a history that is one string, a user's message: it becomes
+// stringSplices returns the changes to a history that is one string, a user's message: it becomes
 // a list if messages are added.
-func (e *Edit) planString(out []Splice, list *field) []Splice {
+func (e *Editor) stringSplices(out []Splice, list *field) []Splice {
 	h := e.history[0]
 	if h == nil {
-		h = new(elementEdit)
+		h = new(elementChanges)
 	}
 	alone := len(h.before)+len(h.behind)+len(e.tail) == 0
 	if alone && h.whole == nil {
@@ -372,9 +372,9 @@ func (e *Edit) planString(out []Splice, list *field) []Splice {
 	return append(out, Splice{int(list.val), int(list.valEnd), said})
 }
 
-// plan puts changes to the whole element into its slot, and changes inside
+// appendSplices puts changes to the whole element into its slot, and changes inside
 // it into splices.
-func (h *elementEdit) plan(out []Splice, s *slot, raw []byte) ([]Splice, error) {
+func (h *elementChanges) appendSplices(out []Splice, s *slot, raw []byte) ([]Splice, error) {
 	s.before = join(nil, h.before)
 	for _, raw := range h.behind {
 		s.behind = append(append(s.behind, ','), raw...)

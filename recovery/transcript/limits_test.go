@@ -92,7 +92,7 @@ func TestLimitsOfContinuedHistories(t *testing.T) {
 	}
 }
 
-// What a body consists of is bounded in all: the mends of a target work for each
+// What a body consists of is bounded in all: the edits for a target work for each
 // value. A known beginning counts, whatever comes behind it, and only once.
 func TestLimitOfValues(t *testing.T) {
 	p, lim := NewParser(), Limits{Values: 100}

@@ -27,7 +27,7 @@ type ToolCall struct {
 	// Arguments is the raw JSON value as it stands in the body: usually a string
 	// that holds JSON. Text decodes it.
 	Arguments []byte
-	// Span is the position of Arguments in the body, for Edit.Replace; empty if
+	// Span is the position of Arguments in the body, for Editor.Replace; empty if
 	// there are none. IDSpan is that of the id.
 	Span, IDSpan Span
 
@@ -56,7 +56,7 @@ type Tool struct {
 	Parameters  []byte // JSON Schema as it stands in the body; nil if there is none
 	Raw         []byte // the whole definition
 	// Span is the position of Parameters in the body, Strict that of the value of
-	// "strict": true, for Edit.Replace; empty if there is none.
+	// "strict": true, for Editor.Replace; empty if there is none.
 	Span, Strict Span
 }
 
@@ -264,7 +264,7 @@ func (m Message) Name() string {
 	return stringField(m.Raw(), "name")
 }
 
-// Content returns the position of the message's content, for Edit.Replace; ok is false
+// Content returns the position of the message's content, for Editor.Replace; ok is false
 // if the message has no content, null or several contents.
 func (m Message) Content() (at Span, ok bool) {
 	raw, ok := m.content()

@@ -96,8 +96,8 @@ func blockType(block []byte) string {
 	return string(nameOf(kind))
 }
 
-// planBlocks is plan for the history of a format in which messages may be split into blocks.
-func (e *Edit) planBlocks(out []Splice, list *field) ([]Splice, error) {
+// blockSplices is allSplices for the history of a format in which messages may be split into blocks.
+func (e *Editor) blockSplices(out []Splice, list *field) ([]Splice, error) {
 	b, tail := e.body, e.tail
 	var slots []slot
 	placed := 0 // how many of the values inserted before element i go into the message before it
@@ -113,7 +113,7 @@ func (e *Edit) planBlocks(out []Splice, list *field) ([]Splice, error) {
 					whole.whole = wrapped([][]byte{h.whole})[0]
 				}
 				var err error
-				if out, err = whole.plan(out, &s, b.raw); err != nil {
+				if out, err = whole.appendSplices(out, &s, b.raw); err != nil {
 					return nil, fmt.Errorf("message %d: %w", first, err)
 				}
 			}
@@ -146,7 +146,7 @@ func (e *Edit) planBlocks(out []Splice, list *field) ([]Splice, error) {
 }
 
 // planSplit plans the changes to one split message; outer is the slot of the whole message.
-func (e *Edit) planSplit(out []Splice, at split, outer *slot, appended [][]byte) ([]Splice, error) {
+func (e *Editor) planSplit(out []Splice, at split, outer *slot, appended [][]byte) ([]Splice, error) {
 	b := e.body
 	slots := make([]slot, at.count)
 	left := len(appended)
@@ -154,7 +154,7 @@ func (e *Edit) planSplit(out []Splice, at split, outer *slot, appended [][]byte)
 		n := int(at.first) + k
 		m, s := b.elements[n], &slots[k]
 		*s = slot{key: int(m.start), keyEnd: int(m.start), val: int(m.start), valEnd: int(m.end)}
-		var one elementEdit
+		var one elementChanges
 		if h := e.history[n]; h != nil {
 			one = *h
 		}
@@ -191,7 +191,7 @@ func (e *Edit) planSplit(out []Splice, at split, outer *slot, appended [][]byte)
 		if one.removed && len(one.before) == 0 && len(one.behind) > 0 { // the first value behind takes its place
 			one.removed, one.whole, one.behind, one.fields = false, one.behind[0], one.behind[1:], nil
 		}
-		if out, err = one.plan(out, s, b.raw); err != nil {
+		if out, err = one.appendSplices(out, s, b.raw); err != nil {
 			return nil, err
 		}
 	}

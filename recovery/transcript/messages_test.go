@@ -89,39 +89,39 @@ func TestMessagesEdit(t *testing.T) {
 	reminder := `{"type":"text","text":"<system-reminder>Be quick</system-reminder>"}`
 	for _, c := range []struct {
 		name, old, new string // what stands in the place of what
-		edit           func(b *transcript.Body, e *transcript.Edit)
+		edit           func(b *transcript.Body, e *transcript.Editor)
 	}{
-		{"nothing", "", "", func(*transcript.Body, *transcript.Edit) {}},
-		{"a note stands behind the results", `"toolu_3"}]}`, `"toolu_3"},{"type":"text","text":"note"}]}`, func(_ *transcript.Body, e *transcript.Edit) { e.AppendNote("note") }},
-		{"two notes are one", `"toolu_3"}]}`, `"toolu_3"},{"type":"text","text":"note\n\nmore"}]}`, func(_ *transcript.Body, e *transcript.Edit) { e.AppendNote("note").AppendNote("more") }},
-		{"a result says something else", `"content":"no such\nfile"`, `"content":"gone"`, func(_ *transcript.Body, e *transcript.Edit) { e.SetText(2, "gone", false) }},
-		{"a result without a content gets one", `"tool_use_id":"toolu_3"`, `"tool_use_id":"toolu_3","content":"ok"`, func(_ *transcript.Body, e *transcript.Edit) { e.SetText(7, "ok", false) }},
+		{"nothing", "", "", func(*transcript.Body, *transcript.Editor) {}},
+		{"a note stands behind the results", `"toolu_3"}]}`, `"toolu_3"},{"type":"text","text":"note"}]}`, func(_ *transcript.Body, e *transcript.Editor) { e.AppendNote("note") }},
+		{"two notes are one", `"toolu_3"}]}`, `"toolu_3"},{"type":"text","text":"note\n\nmore"}]}`, func(_ *transcript.Body, e *transcript.Editor) { e.AppendNote("note").AppendNote("more") }},
+		{"a result says something else", `"content":"no such\nfile"`, `"content":"gone"`, func(_ *transcript.Body, e *transcript.Editor) { e.SetText(2, "gone", false) }},
+		{"a result without a content gets one", `"tool_use_id":"toolu_3"`, `"tool_use_id":"toolu_3","content":"ok"`, func(_ *transcript.Body, e *transcript.Editor) { e.SetText(7, "ok", false) }},
 		{"a result loses its image", `[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","data":"AA"}}]`, `[{"type":"text","text":"b"}]`,
-			func(_ *transcript.Body, e *transcript.Edit) { e.SetText(3, "b", false) }},
-		{"a reminder goes", ",\n   " + reminder, ``, func(_ *transcript.Body, e *transcript.Edit) { e.RemoveMessage(4) }},
-		{"a reminder has other words", `"<system-reminder>Be quick</system-reminder>"`, `"soon"`, func(_ *transcript.Body, e *transcript.Edit) { e.SetText(4, "soon", false) }},
+			func(_ *transcript.Body, e *transcript.Editor) { e.SetText(3, "b", false) }},
+		{"a reminder goes", ",\n   " + reminder, ``, func(_ *transcript.Body, e *transcript.Editor) { e.RemoveMessage(4) }},
+		{"a reminder has other words", `"<system-reminder>Be quick</system-reminder>"`, `"soon"`, func(_ *transcript.Body, e *transcript.Editor) { e.SetText(4, "soon", false) }},
 		{"words stand beside an unknown block", `{"type":"new_block","x":[1]}`, `{"type":"new_block","x":[1]},{"type":"text","text":"x"}`,
-			func(_ *transcript.Body, e *transcript.Edit) { e.SetText(5, "x", false) }},
-		{"the model's words change, not its thinking and calls", "\"I look.\"},\n   ", `"Hm"},`, func(_ *transcript.Body, e *transcript.Edit) { e.SetText(1, "Hm", false) }},
+			func(_ *transcript.Body, e *transcript.Editor) { e.SetText(5, "x", false) }},
+		{"the model's words change, not its thinking and calls", "\"I look.\"},\n   ", `"Hm"},`, func(_ *transcript.Body, e *transcript.Editor) { e.SetText(1, "Hm", false) }},
 		{"a result is added to others", ` {"role":"assistant","content":[{"type":"redacted`, ` {"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"none"}]},{"role":"assistant","content":[{"type":"redacted`,
-			func(b *transcript.Body, e *transcript.Edit) {
+			func(b *transcript.Body, e *transcript.Editor) {
 				e.InsertMessage(6, b.ResultMessage(transcript.ToolCall{ID: "x"}, "none"))
 			}},
 		{"a result is put before another", `{"type":"tool_result","tool_use_id":"toolu_1","is`, `{"type":"tool_result","tool_use_id":"x","content":"none"},{"type":"tool_result","tool_use_id":"toolu_1","is`,
-			func(b *transcript.Body, e *transcript.Edit) {
+			func(b *transcript.Body, e *transcript.Editor) {
 				e.InsertMessage(2, b.ResultMessage(transcript.ToolCall{ID: "x"}, "none"))
 			}},
-		{"a result answers another call", `"tool_use_id":"toolu_1"`, `"tool_use_id":"y"`, func(_ *transcript.Body, e *transcript.Edit) { e.SetResultID(2, "y") }},
+		{"a result answers another call", `"tool_use_id":"toolu_1"`, `"tool_use_id":"y"`, func(_ *transcript.Body, e *transcript.Editor) { e.SetResultID(2, "y") }},
 		{"results and what is said behind them are appended", `"toolu_3"}]}`, `"toolu_3"},{"type":"tool_result","tool_use_id":"x","content":"none"},{"type":"text","text":"so"}]}`,
-			func(b *transcript.Body, e *transcript.Edit) {
+			func(b *transcript.Body, e *transcript.Editor) {
 				e.AppendMessage(b.ResultMessage(transcript.ToolCall{ID: "x"}, "none")).AppendMessage(b.TextMessage(transcript.RoleUser, "so", nil))
 			}},
 		{"an answer is appended", `"toolu_3"}]}`, `"toolu_3"}]},{"role":"assistant","content":[{"type":"text","text":"so"}]}`,
-			func(b *transcript.Body, e *transcript.Edit) { e.Continue("so", "assistant") }},
-		{"the roles of blocks stay", "", "", func(_ *transcript.Body, e *transcript.Edit) { e.SetRole(transcript.RoleSystem, transcript.RoleUser) }},
-		{"calls are forbidden", `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, `"tool_choice":{"type":"none"}`, func(_ *transcript.Body, e *transcript.Edit) { e.ForbidCalls() }},
-		{"who thinks is not forced to call", "", "", func(_ *transcript.Body, e *transcript.Edit) { e.ForceCall("Bash") }},
-		{"thinking of finished turns goes", "", "", func(_ *transcript.Body, e *transcript.Edit) { e.DropFinishedReasoning() }},
+			func(b *transcript.Body, e *transcript.Editor) { e.Continue("so", "assistant") }},
+		{"the roles of blocks stay", "", "", func(_ *transcript.Body, e *transcript.Editor) { e.SetRole(transcript.RoleSystem, transcript.RoleUser) }},
+		{"calls are forbidden", `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, `"tool_choice":{"type":"none"}`, func(_ *transcript.Body, e *transcript.Editor) { e.ForbidCalls() }},
+		{"who thinks is not forced to call", "", "", func(_ *transcript.Body, e *transcript.Editor) { e.ForceCall("Bash") }},
+		{"thinking of finished turns goes", "", "", func(_ *transcript.Body, e *transcript.Editor) { e.DropFinishedReasoning() }},
 	} {
 		b := messagesBody(t, session)
 		e := b.Edit()

@@ -47,14 +47,14 @@ func (b *Body) openTurn() int {
 
 // DropFinishedReasoning removes the thinking blocks of finished turns. It reports whether there
 // were any. It changes nothing in formats where reasoning is no block of a message.
-func (e *Edit) DropFinishedReasoning() (changed bool) {
+func (e *Editor) DropFinishedReasoning() (changed bool) {
 	return e.body.format.layout().blocks && e.dropThinking(func(_ int, open bool) bool { return !open })
 }
 
 // dropThinking removes the thinking blocks for which lose returns true: n counts them from 0, open
 // means that the block belongs to the current turn. If it removes one of the current turn, it also
 // turns thinking off for this request, because the model cannot continue thinking that is gone.
-func (e *Edit) dropThinking(lose func(n int, open bool) bool) (changed bool) {
+func (e *Editor) dropThinking(lose func(n int, open bool) bool) (changed bool) {
 	b, n, turn, broken := e.body, 0, e.body.openTurn(), false
 	for i := range b.elements {
 		var left [][]byte
@@ -88,7 +88,7 @@ func (e *Edit) dropThinking(lose func(n int, open bool) bool) (changed bool) {
 }
 
 // stopThinking turns thinking off and removes the context edits that providers refuse without it.
-func (e *Edit) stopThinking() {
+func (e *Editor) stopThinking() {
 	e.Set("thinking", []byte(`{"type":"disabled"}`))
 	manage, ok := e.body.Field("context_management")
 	if !ok {

@@ -9,7 +9,7 @@ import (
 // DropNested removes the member field from all objects inside the history and the tools:
 // parts of contents, calls, definitions. It keeps fields of messages themselves, and does not
 // look into values that models and tools wrote. It reports whether there was any.
-func (e *Edit) DropNested(field string) bool {
+func (e *Editor) DropNested(field string) bool {
 	return e.nested(func(_ int, member string, v gjson.Result) ([]byte, bool) {
 		return nil, member == field
 	})
@@ -17,7 +17,7 @@ func (e *Edit) DropNested(field string) bool {
 
 // RenameTools renames tools in their definitions, in tool_choice, in the calls of the history
 // and in results that name them. It reports whether any changed.
-func (e *Edit) RenameTools(rename func(name string) string) bool {
+func (e *Editor) RenameTools(rename func(name string) string) bool {
 	named := make(map[string]string)
 	note := func(name string) {
 		if to := rename(name); to != name {
@@ -70,7 +70,7 @@ func (e *Edit) RenameTools(rename func(name string) string) bool {
 
 // DropToolOptions removes parallel_tool_calls, and tool_choice unless it demands a call, if the
 // request offers no tools. It reports whether there was any.
-func (e *Edit) DropToolOptions() (changed bool) {
+func (e *Editor) DropToolOptions() (changed bool) {
 	if e.body.HasTools() {
 		return false
 	}
@@ -86,7 +86,7 @@ func (e *Edit) DropToolOptions() (changed bool) {
 // nested changes members of the objects inside the history's elements and inside the
 // tools. change returns the new value of a member of element n (-1: of a tool), nil to
 // remove it, and false to keep it.
-func (e *Edit) nested(change func(n int, member string, v gjson.Result) ([]byte, bool)) (changed bool) {
+func (e *Editor) nested(change func(n int, member string, v gjson.Result) ([]byte, bool)) (changed bool) {
 	for n := range e.body.elements {
 		span := e.body.elements[n]
 		gjson.ParseBytes(e.body.raw[span.start:span.end]).ForEach(func(k, v gjson.Result) bool {

@@ -14,7 +14,7 @@ type note struct {
 // a row. If the history ends with a prefill, the note goes before it: behind it,
 // the model would not continue the prefill. Only the end of the history changes, so
 // cached prefixes stay valid. A second note is appended to the first.
-func (e *Edit) AppendNote(text string) *Edit {
+func (e *Editor) AppendNote(text string) *Editor {
 	if e.err != nil {
 		return e
 	}

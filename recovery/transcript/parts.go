@@ -56,7 +56,7 @@ func (m Message) Shape() (s Shape) {
 // In a list of parts, the first text part gets the text and keeps its other
 // fields; SetText removes further text parts, and media parts unless media is set.
 // A cache mark on a removed part moves to the first text part.
-func (e *Edit) SetText(i int, text string, media bool) *Edit {
+func (e *Editor) SetText(i int, text string, media bool) *Editor {
 	m, ok := e.at(i)
 	if !ok {
 		return e
@@ -90,7 +90,7 @@ func (e *Edit) SetText(i int, text string, media bool) *Edit {
 }
 
 // setBlockText is SetText for a message that consists of blocks of a user's message.
-func (e *Edit) setBlockText(m Message, text string, media bool) {
+func (e *Editor) setBlockText(m Message, text string, media bool) {
 	r, at := e.body.format.reader(), -1
 	for n := int(m.first); n < int(m.first+m.count); n++ {
 		switch p := r.part(e.body.element(n)); {
@@ -113,7 +113,7 @@ func (e *Edit) setBlockText(m Message, text string, media bool) {
 }
 
 // setContent replaces the content of an element.
-func (e *Edit) setContent(n int, raw []byte) {
+func (e *Editor) setContent(n int, raw []byte) {
 	if e.body.isContentBlock(n) || e.body.raw[e.body.elements[n].start] != '{' { // the element itself is the content
 		e.element(n).replace(raw)
 		return
@@ -121,7 +121,7 @@ func (e *Edit) setContent(n int, raw []byte) {
 	e.element(n).set(e.body.entry(n).contentField, raw)
 }
 
-// TextMessage returns a message in this body's format for Edit.InsertMessage. role is
+// TextMessage returns a message in this body's format for Editor.InsertMessage. role is
 // one of the Role constants for a user, an assistant or the system; mark is a
 // cache mark, or nil.
 func (b *Body) TextMessage(role, text string, mark []byte) []byte {

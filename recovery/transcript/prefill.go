@@ -12,7 +12,7 @@ import "strconv"
 //
 // It works only in formats that Prefills. If the client itself begins the answer, Continue appends text to
 // that message, because a server continues the last message.
-func (e *Edit) Continue(text, how string) *Edit {
+func (e *Editor) Continue(text, how string) *Editor {
 	if !e.extendPrefill(text, how) {
 		e.appendPrefill(text, how)
 	}
@@ -25,7 +25,7 @@ func (e *Edit) Continue(text, how string) *Edit {
 
 // Interrupt adds the beginning of an interrupted answer to the history, and behind it
 // a user's message, said, that explains the interruption to the model.
-func (e *Edit) Interrupt(text, said string) *Edit {
+func (e *Editor) Interrupt(text, said string) *Editor {
 	if !e.extendPrefill(text, "") {
 		e.AppendMessage(e.body.TextMessage(RoleAssistant, text, nil))
 	}
@@ -47,7 +47,7 @@ func (b *Body) Sampled() bool {
 }
 
 // extendPrefill appends text to the client's prefill; it returns false if there is none.
-func (e *Edit) extendPrefill(text, how string) bool {
+func (e *Editor) extendPrefill(text, how string) bool {
 	begun, ok := e.body.Prefill()
 	if !ok || len(e.tail) > 0 {
 		return false
@@ -64,7 +64,7 @@ func (e *Edit) extendPrefill(text, how string) bool {
 }
 
 // appendPrefill appends a message of the model with text, for a server to continue.
-func (e *Edit) appendPrefill(text, how string) {
+func (e *Editor) appendPrefill(text, how string) {
 	msg := e.body.TextMessage(RoleAssistant, text, nil)
 	if how == "prefix" {
 		msg = append(msg[:len(msg)-1], `,"prefix":true}`...)
@@ -88,7 +88,7 @@ func (b *Body) Prefill() (m Message, ok bool) {
 func (b *Body) Prefills() bool { return b.format.layout().prefills }
 
 // SetInt sets a top-level field to an integer.
-func (e *Edit) SetInt(field string, n int) *Edit {
+func (e *Editor) SetInt(field string, n int) *Editor {
 	return e.Set(field, strconv.AppendInt(nil, int64(n), 10))
 }
 
@@ -103,7 +103,7 @@ func (b *Body) HasRole(role string) bool {
 }
 
 // ForceCall demands a call of one function, if the request offers it.
-func (e *Edit) ForceCall(name string) *Edit {
+func (e *Editor) ForceCall(name string) *Editor {
 	t, ok := e.body.tool(name)
 	if !ok || e.body.format.layout().blocks && e.body.Reasoning() { // the Messages API refuses this with thinking
 		return e
@@ -113,7 +113,7 @@ func (e *Edit) ForceCall(name string) *Edit {
 
 // ForbidCalls forbids tool calls. The definitions of the tools stay, so that the
 // prompt cache still matches.
-func (e *Edit) ForbidCalls() *Edit {
+func (e *Editor) ForbidCalls() *Editor {
 	if _, ok := e.body.Field(e.body.format.layout().offer); !ok && !e.body.HasTools() {
 		return e
 	}

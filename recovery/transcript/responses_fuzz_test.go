@@ -16,22 +16,22 @@ import (
 )
 
 // edits are all that decisions do to a history of the Responses API.
-var edits = map[string]func(e *transcript.Edit, i int){
-	"note":      func(e *transcript.Edit, _ int) { e.AppendNote("note") },
-	"interrupt": func(e *transcript.Edit, _ int) { e.Interrupt("I was", "go on") },
-	"remove":    func(e *transcript.Edit, i int) { e.RemoveMessage(i) },
-	"insert":    func(e *transcript.Edit, i int) { e.InsertMessage(i, []byte(`{"role":"user","content":"x"}`)) },
-	"text":      func(e *transcript.Edit, i int) { e.SetText(i, "new", false) },
-	"media":     func(e *transcript.Edit, i int) { e.DropMedia(i, "why") },
-	"flatten":   func(e *transcript.Edit, i int) { e.FlattenText(i) },
-	"reasoning": func(e *transcript.Edit, _ int) { e.DropReasoning(nil) },
-	"one":       func(e *transcript.Edit, i int) { e.DropReasoning(func(n int) bool { return n == i }) },
-	"ids":       func(e *transcript.Edit, _ int) { e.DropIDs() },
-	"own":       func(e *transcript.Edit, _ int) { e.DropOwnIDs() },
-	"forbid":    func(e *transcript.Edit, _ int) { e.ForbidCalls() },
-	"finished":  func(e *transcript.Edit, _ int) { e.DropFinishedReasoning() },
-	"empty":     func(e *transcript.Edit, i int) { e.DropEmptyTexts(i) },
-	"answer":    func(e *transcript.Edit, i int) { e.SetResultID(i, "other") },
+var edits = map[string]func(e *transcript.Editor, i int){
+	"note":      func(e *transcript.Editor, _ int) { e.AppendNote("note") },
+	"interrupt": func(e *transcript.Editor, _ int) { e.Interrupt("I was", "go on") },
+	"remove":    func(e *transcript.Editor, i int) { e.RemoveMessage(i) },
+	"insert":    func(e *transcript.Editor, i int) { e.InsertMessage(i, []byte(`{"role":"user","content":"x"}`)) },
+	"text":      func(e *transcript.Editor, i int) { e.SetText(i, "new", false) },
+	"media":     func(e *transcript.Editor, i int) { e.DropMedia(i, "why") },
+	"flatten":   func(e *transcript.Editor, i int) { e.FlattenText(i) },
+	"reasoning": func(e *transcript.Editor, _ int) { e.DropReasoning(nil) },
+	"one":       func(e *transcript.Editor, i int) { e.DropReasoning(func(n int) bool { return n == i }) },
+	"ids":       func(e *transcript.Editor, _ int) { e.DropIDs() },
+	"own":       func(e *transcript.Editor, _ int) { e.DropOwnIDs() },
+	"forbid":    func(e *transcript.Editor, _ int) { e.ForbidCalls() },
+	"finished":  func(e *transcript.Editor, _ int) { e.DropFinishedReasoning() },
+	"empty":     func(e *transcript.Editor, i int) { e.DropEmptyTexts(i) },
+	"answer":    func(e *transcript.Editor, i int) { e.SetResultID(i, "other") },
 }
 
 // FuzzResponses reads whatever parses, and makes each edit of it: the result parses, or

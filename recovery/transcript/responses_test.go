@@ -166,24 +166,24 @@ func TestResponsesState(t *testing.T) {
 func TestResponsesEdit(t *testing.T) {
 	b := parseResponses(t, turn)
 	for name, tt := range map[string]struct {
-		edit    func(e *Edit)
+		edit    func(e *Editor)
 		lost    []string // none of these
 		present []string
 	}{
-		"a turn goes whole": {func(e *Edit) { e.RemoveMessage(2) }, []string{"rs_1", "msg_1", "fc_1", "ctc_1", "nt_1"}, []string{`"call_1","output"`}},
-		"reasoning goes":    {func(e *Edit) { e.DropReasoning(nil) }, []string{"rs_1", "msg_1", "fc_1", "ctc_1", "nt_1", "encrypted_content\":"}, []string{`"phase":"commentary"`, `"name":"ls"`}},
-		"ids go":            {func(e *Edit) { e.DropIDs() }, []string{`"rs_1"`, `"fc_1"`}, []string{`"encrypted_content":"abc"`, `"call_1"`}},
-		"a summary in its place": {func(e *Edit) {
+		"a turn goes whole": {func(e *Editor) { e.RemoveMessage(2) }, []string{"rs_1", "msg_1", "fc_1", "ctc_1", "nt_1"}, []string{`"call_1","output"`}},
+		"reasoning goes":    {func(e *Editor) { e.DropReasoning(nil) }, []string{"rs_1", "msg_1", "fc_1", "ctc_1", "nt_1", "encrypted_content\":"}, []string{`"phase":"commentary"`, `"name":"ls"`}},
+		"ids go":            {func(e *Editor) { e.DropIDs() }, []string{`"rs_1"`, `"fc_1"`}, []string{`"encrypted_content":"abc"`, `"call_1"`}},
+		"a summary in its place": {func(e *Editor) {
 			e.RemoveMessage(2).RemoveMessage(3).RemoveMessage(4).AppendMessage(b.TextMessage(RoleUser, "S", nil))
 		}, []string{"fc_1", "call_1"}, []string{`"text":"S"`}},
-		"words of a turn":          {func(e *Edit) { e.SetText(2, "NEW", true) }, []string{`"text":"I look.","ann`}, []string{`"text":"NEW","annotations":[]`, "rs_1", "fc_1"}},
-		"a result":                 {func(e *Edit) { e.SetText(3, "NEW", false) }, []string{`a\nb`}, []string{`"call_id":"call_1","output":"NEW"`}},
-		"a result with a picture":  {func(e *Edit) { e.SetText(4, "NEW", false) }, []string{"input_image"}, []string{`"output":[{"type":"input_text","text":"NEW"}]`}},
-		"without pictures":         {func(e *Edit) { e.DropMedia(4, "why") }, []string{`"input_image"`}, []string{`[input_image removed: why]`}},
-		"another id":               {func(e *Edit) { e.SetResultID(3, "call_9") }, []string{`"call_id":"call_1","output"`}, []string{`"call_id":"call_9","output"`}},
-		"a forced call":            {func(e *Edit) { e.ForceCall("apply") }, []string{`"name":"ls"},"max`}, []string{`"tool_choice":{"type":"custom","name":"apply"}`}},
-		"a forced call in a space": {func(e *Edit) { e.ForceCall("crm.find") }, nil, []string{`"tool_choice":"required"`}},
-		"no calls":                 {func(e *Edit) { e.ForbidCalls() }, nil, []string{`"tool_choice":"none"`}},
+		"words of a turn":          {func(e *Editor) { e.SetText(2, "NEW", true) }, []string{`"text":"I look.","ann`}, []string{`"text":"NEW","annotations":[]`, "rs_1", "fc_1"}},
+		"a result":                 {func(e *Editor) { e.SetText(3, "NEW", false) }, []string{`a\nb`}, []string{`"call_id":"call_1","output":"NEW"`}},
+		"a result with a picture":  {func(e *Editor) { e.SetText(4, "NEW", false) }, []string{"input_image"}, []string{`"output":[{"type":"input_text","text":"NEW"}]`}},
+		"without pictures":         {func(e *Editor) { e.DropMedia(4, "why") }, []string{`"input_image"`}, []string{`[input_image removed: why]`}},
+		"another id":               {func(e *Editor) { e.SetResultID(3, "call_9") }, []string{`"call_id":"call_1","output"`}, []string{`"call_id":"call_9","output"`}},
+		"a forced call":            {func(e *Editor) { e.ForceCall("apply") }, []string{`"name":"ls"},"max`}, []string{`"tool_choice":{"type":"custom","name":"apply"}`}},
+		"a forced call in a space": {func(e *Editor) { e.ForceCall("crm.find") }, nil, []string{`"tool_choice":"required"`}},
+		"no calls":                 {func(e *Editor) { e.ForbidCalls() }, nil, []string{`"tool_choice":"none"`}},
 	} {
 		e := b.Edit()
 		tt.edit(e)

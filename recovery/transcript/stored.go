@@ -50,7 +50,7 @@ func (b *Body) Referred(most int) (previous string, ids []string) {
 
 // WriteOut replaces ids that a server does not have by their content: the turn that the request
 // continues, nil for none, and elements by their ids.
-func (e *Edit) WriteOut(previous *Turn, elements map[string][]byte) *Edit {
+func (e *Editor) WriteOut(previous *Turn, elements map[string][]byte) *Editor {
 	list := e.body.expanded(elements)
 	if previous != nil {
 		var before [][]byte

@@ -81,7 +81,7 @@ func recovers(t *testing.T, row refusal, tr refusalCase) {
 	for _, b := range up.bodies() {
 		for _, text := range tr.keeps {
 			if !bytes.Contains(b, []byte(text)) && b[0] == '{' && !bytes.Equal(b, up.bodies()[0]) {
-				t.Errorf("the mend has lost %q: %s", text, b)
+				t.Errorf("the edit has lost %q: %s", text, b)
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func TestPairingDefects(t *testing.T) {
 			k := conversation{tools: []string{shell}, messages: messages, fields: `"x_unknown": {"b":1e2, "a":[ ]},`}
 			r := g.must(k.body())
 			seen := up.bodies()
-			if len(seen) != 2 || r.recovery() != "mend_history" {
+			if len(seen) != 2 || r.recovery() != "conform_history" {
 				t.Fatalf("%d attempts: %v", len(seen), r)
 			}
 			for i, m := range messages {

@@ -15,7 +15,7 @@ func (b *Body) ResultMessage(c ToolCall, text string) []byte {
 }
 
 // SetResultID makes message i answer another call.
-func (e *Edit) SetResultID(i int, id string) *Edit {
+func (e *Editor) SetResultID(i int, id string) *Editor {
 	if m, ok := e.at(i); ok {
 		e.element(int(m.first)).set(e.body.entry(int(m.first)).answersField, String(id))
 	}
@@ -61,7 +61,7 @@ func (b *Body) SealedReasoning() (n int, ok bool) {
 // DropReasoning removes the items or blocks of reasoning for which lose returns true, nil
 // for all; n counts them from 0. It also removes the ids that tie other items to them. It
 // reports whether it changed anything.
-func (e *Edit) DropReasoning(lose func(n int) bool) (changed bool) {
+func (e *Editor) DropReasoning(lose func(n int) bool) (changed bool) {
 	if e.body.format.layout().blocks {
 		return e.dropThinking(func(n int, _ bool) bool { return lose == nil || lose(n) })
 	}
@@ -94,7 +94,7 @@ func (b *Body) HasOwn() bool {
 
 // DropOwnIDs removes ids that the gateway made, and items that are meaningless without them. It
 // reports whether there were any.
-func (e *Edit) DropOwnIDs() (changed bool) {
+func (e *Editor) DropOwnIDs() (changed bool) {
 	for i, item := range e.body.items {
 		switch {
 		case !item.own():
@@ -111,7 +111,7 @@ func (e *Edit) DropOwnIDs() (changed bool) {
 
 // DropIDs removes the ids that a server gave to its items, except where the item needs its
 // id. It reports whether there were any.
-func (e *Edit) DropIDs() (changed bool) {
+func (e *Editor) DropIDs() (changed bool) {
 	for i, item := range e.body.items {
 		if item.id != nil && !item.idOnly {
 			e.element(i).unset("id")
@@ -123,7 +123,7 @@ func (e *Edit) DropIDs() (changed bool) {
 
 // keepReasoning enforces the order that servers demand: the item that reasoning led to follows it,
 // and an item with an id follows the reasoning that it came with. It removes reasoning or ids otherwise.
-func (e *Edit) keepReasoning() {
+func (e *Editor) keepReasoning() {
 	if len(e.history) == 0 || !e.body.format.layout().items {
 		return
 	}
@@ -157,7 +157,7 @@ func (e *Edit) keepReasoning() {
 }
 
 // SetRoleOf sets the role of message i.
-func (e *Edit) SetRoleOf(i int, role string) *Edit {
+func (e *Editor) SetRoleOf(i int, role string) *Editor {
 	if m, ok := e.at(i); ok && e.body.elements[m.first].split > 0 {
 		return e // a block has the role of its message
 	}
@@ -168,7 +168,7 @@ func (e *Edit) SetRoleOf(i int, role string) *Edit {
 // Chat Completions accepts in place of a lost signature
 // (https://ai.google.dev/gemini-api/docs/thought-signatures); with force it also
 // replaces existing signatures. It reports whether that changes anything.
-func (e *Edit) SignCalls(i int, force bool) bool {
+func (e *Editor) SignCalls(i int, force bool) bool {
 	if e.body.format != Chat {
 		return false
 	}
@@ -181,7 +181,7 @@ func (e *Edit) SignCalls(i int, force bool) bool {
 
 // OfferTools adds tools with these names, which take any object. The request
 // must not offer any tools yet.
-func (e *Edit) OfferTools(names []string) *Edit {
+func (e *Editor) OfferTools(names []string) *Editor {
 	list := []byte{'[', ']'}
 	for _, name := range names {
 		list = withPart(list, e.body.format.reader().tool(name))
@@ -191,7 +191,7 @@ func (e *Edit) OfferTools(names []string) *Edit {
 
 // CompleteTools adds an empty parameter schema to every function without one. It
 // reports whether there was any.
-func (e *Edit) CompleteTools() bool {
+func (e *Editor) CompleteTools() bool {
 	list, ok := e.body.Field(e.body.format.layout().offer)
 	if !ok {
 		return false
@@ -221,17 +221,17 @@ func (e *Edit) CompleteTools() bool {
 
 // FlattenText turns the content of message i into one string, if it consists of
 // text parts only. It reports whether that changes anything.
-func (e *Edit) FlattenText(i int) bool {
+func (e *Editor) FlattenText(i int) bool {
 	return e.content(i, func(raw []byte) ([]byte, bool) { return textOnly(e.body.format.reader(), raw) })
 }
 
 // DropMedia replaces each image and other attachment of message i by a text.
 // It reports whether there was any.
-func (e *Edit) DropMedia(i int, text string) bool {
+func (e *Editor) DropMedia(i int, text string) bool {
 	return e.content(i, func(raw []byte) ([]byte, bool) { return withoutMedia(e.body.format.reader(), raw, text) })
 }
 
-func (e *Edit) content(i int, change func([]byte) ([]byte, bool)) bool {
+func (e *Editor) content(i int, change func([]byte) ([]byte, bool)) bool {
 	changed := false
 	e.each(i, func(n int) {
 		if raw, ok := change(e.body.entry(n).content); ok {
@@ -256,8 +256,8 @@ func signed(element []byte, force bool) ([]byte, bool) {
 		}
 		if _, has := member(call, "extra_content"); isObject(call) && (!has || force) {
 			// The fragment is small and valid; it is copied because the body must not change.
-			if mended, err := sjson.SetRawBytes(bytes.Clone(call), "extra_content", []byte(signature)); err == nil {
-				call, changed = mended, true
+			if signed, err := sjson.SetRawBytes(bytes.Clone(call), "extra_content", []byte(signature)); err == nil {
+				call, changed = signed, true
 			}
 		}
 		out = append(out, call...)
@@ -271,7 +271,7 @@ func signed(element []byte, force bool) ([]byte, bool) {
 
 // DropEmptyTexts removes blank text parts from the contents of message i, unless a content would
 // become empty. It reports whether there were any.
-func (e *Edit) DropEmptyTexts(i int) (changed bool) {
+func (e *Editor) DropEmptyTexts(i int) (changed bool) {
 	r := e.body.format.reader()
 	m, ok := e.at(i)
 	empty := func(raw []byte) bool {
@@ -302,9 +302,9 @@ func (e *Edit) DropEmptyTexts(i int) (changed bool) {
 	return changed
 }
 
-// MendArguments replaces the arguments of a call by {} if they are not valid for the format:
+// EmptyArguments replaces the arguments of a call by {} if they are not valid for the format:
 // an object in the Messages API, elsewhere JSON. It reports whether it replaced them.
-func (e *Edit) MendArguments(c ToolCall) bool {
+func (e *Editor) EmptyArguments(c ToolCall) bool {
 	if c.Span.End == c.Span.Start {
 		return false
 	}

@@ -201,7 +201,7 @@ func (k *revision) build() (*transcript.Body, error) {
 	for i := range k.v.items {
 		for _, r := range k.recipes[i] {
 			if out, ok := k.v.render(i, r); ok {
-				out.edit(k.v, e, i)
+				out.addTo(k.v, e, i)
 			}
 		}
 		if s := k.sealed[i]; s != nil {

@@ -6,64 +6,64 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// MendHistory repairs the parts of the conversation that a target refuses: calls and results that do not match, ids, the
-// order of turns, empty messages. The words of the refusal select the mend. A mend that changes nothing, or that did not
+// ConformHistory edits the parts of the conversation that a target refuses: calls and results that do not match, ids, the
+// order of turns, empty messages. The words of the refusal select the edit. An edit that changes nothing, or that did not
 // help before, is skipped.
-type MendHistory struct{}
+type ConformHistory struct{}
 
 // Name is the name that plans use.
-func (MendHistory) Name() string { return "mend_history" }
+func (ConformHistory) Name() string { return "conform_history" }
 
-// historyMends are the mends by words of a refusal, in the order in which they are tried. The last row is for refusals
+// historyEdits are the edits by words of a refusal, in the order in which they are tried. The last row is for refusals
 // that only say that calls and results do not match.
-var historyMends = []struct {
+var historyEdits = []struct {
 	words []string // one of these, in lower case
 	edit  recovery.Edit
 }{
-	{[]string{"missing a thought_signature", "missing thought signature", "thought_signature is missing"}, recovery.Edit{Mend: recovery.MendSignatures}},
+	{[]string{"missing a thought_signature", "missing thought signature", "thought_signature is missing"}, recovery.Edit{Conform: recovery.ConformSignatures}},
 	{[]string{
 		"corrupted thought signature", "thought signature is not valid", "invalid thought",
-	}, recovery.Edit{Mend: recovery.MendSignatures, Field: "all"}},
-	{[]string{"expected an id that begins with", "duplicate item found with id", ".id': string too long"}, recovery.Edit{Mend: recovery.MendItemIDs}},
+	}, recovery.Edit{Conform: recovery.ConformSignatures, Field: "all"}},
+	{[]string{"expected an id that begins with", "duplicate item found with id", ".id': string too long"}, recovery.Edit{Conform: recovery.ConformItemIDs}},
 	{[]string{
 		"toolconfig field must be defined", "tools must be defined", "tools= param", "tools parameter is required", "requires tools",
-	}, recovery.Edit{Mend: recovery.MendStubTools}},
+	}, recovery.Edit{Conform: recovery.ConformStubTools}},
 	{[]string{
 		"with a length of 9", "length of 9", "maximum length 40", "tool_calls[0].id", "].id': string", "tool_use.id: string should match",
 		"invalid tool call id", "invalid tool_call_id", ".call_id': string too long",
-	}, recovery.Edit{Mend: recovery.MendCallIDs}},
+	}, recovery.Edit{Conform: recovery.ConformCallIDs}},
 	{[]string{
 		"must alternate", "roles must alternate", "alternating", "consecutive messages", "expected last role", "unexpected role 'user' after role 'user'",
-	}, recovery.Edit{Mend: recovery.MendAlternate}},
+	}, recovery.Edit{Conform: recovery.ConformAlternate}},
 	{[]string{
 		"system message must be at the beginning", "system messages must", "system message at the beginning", "unexpected role 'system'",
 		"system role is only",
-	}, recovery.Edit{Mend: recovery.MendSystem}},
+	}, recovery.Edit{Conform: recovery.ConformSystem}},
 	{[]string{
 		"invalid chat setting", "one system message", "multiple system messages", "system message must be the first", "single system message",
-	}, recovery.Edit{Mend: recovery.MendOneSystem}},
-	{reasoningDemanded, recovery.Edit{Mend: recovery.MendAnswered, Field: recovery.ThoughtField}},
-	{reasoningDemanded, recovery.Edit{Mend: recovery.MendThought}}, // an empty reasoning is refused in the same words
+	}, recovery.Edit{Conform: recovery.ConformOneSystem}},
+	{reasoningDemanded, recovery.Edit{Conform: recovery.ConformAnswered, Field: recovery.ThoughtField}},
+	{reasoningDemanded, recovery.Edit{Conform: recovery.ConformThought}}, // an empty reasoning is refused in the same words
 	{[]string{
 		"unterminated string starting at", "expecting value: line", "expecting property name enclosed", "function arguments json", "function.arguments", "invalid function arguments",
 		"arguments must be valid json", "arguments is not valid json", "arguments are not valid json",
 		"arguments must be in json", "invalid tool call arguments", "arguments must be a json", "tool_use.input: input should be a valid dictionary",
-	}, recovery.Edit{Mend: recovery.MendArguments}},
+	}, recovery.Edit{Conform: recovery.ConformArguments}},
 	{[]string{
 		"but got null instead", "expected a string, got null", "content cannot be null", "content must not be null", "none is not an allowed value", "got nonetype",
 		"missing field `content`", "missing field 'content'", "missing field \"content\"", "'content' is a required property", "content: field required", "missing required field: content",
-	}, recovery.Edit{Mend: recovery.MendContent}},
+	}, recovery.Edit{Conform: recovery.ConformContent}},
 	{[]string{
 		"non-empty content", "must be non-empty", "cannot be empty", "content is empty", "expected a string, got null", "content is required",
 		"must have non-empty", "content should not be empty", "empty content", "must not be empty", "may not be empty", "at least one parts field",
 		"contents.parts must not be empty", "content field is empty", "without content", "content blocks must be non-empty",
-	}, recovery.Edit{Mend: recovery.MendEmpty}},
+	}, recovery.Edit{Conform: recovery.ConformEmpty}},
 	{[]string{
 		"invalid type: sequence, expected a string", "content must be a string", "content should be a string", "expected a string, got array",
 		"expected a string but got an array", "input should be a valid string",
-	}, recovery.Edit{Mend: recovery.MendTextOnly}},
-	{toolNameRefused, recovery.Edit{Mend: recovery.MendNames}},
-	{nil, recovery.Edit{Mend: recovery.MendPairing}},
+	}, recovery.Edit{Conform: recovery.ConformTextOnly}},
+	{toolNameRefused, recovery.Edit{Conform: recovery.ConformNames}},
+	{nil, recovery.Edit{Conform: recovery.ConformPairing}},
 }
 
 // reasoningDemanded are words, in lower case, of refusals of a history without reasoning.
@@ -81,24 +81,24 @@ var toolNameRefused = []string{
 }
 
 // Propose implements recovery.Strategy.
-func (MendHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func (ConformHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	if a, ok := dropThinking(s, f); ok {
 		return a, true
 	}
 	text := strings.ToLower(f.Signal.Message + " " + f.Signal.Param) // some providers put the cause into param
-	for _, m := range historyMends {
+	for _, m := range historyEdits {
 		if m.words == nil && f.Class() != recovery.ToolPairing || m.words != nil && !containsAny(text, m.words) {
 			continue
 		}
-		if a, ok := mended(s, f, m.edit); ok {
+		if a, ok := withEdit(s, f, m.edit); ok {
 			return a, true
 		}
 	}
 	return recovery.Action{}, false
 }
 
-// mended returns the attempt with one more edit; ok is false if the edit changes nothing or was made before.
-func mended(s *recovery.Situation, f *recovery.Failure, ed recovery.Edit) (recovery.Action, bool) {
+// withEdit returns the attempt with one more edit; ok is false if the edit changes nothing or was made before.
+func withEdit(s *recovery.Situation, f *recovery.Failure, ed recovery.Edit) (recovery.Action, bool) {
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
 	if c.Had(func(done recovery.Edit) bool { return done == ed }) || c.Unusable() || s.Changes != nil && !s.Changes(i, ed) {

@@ -39,8 +39,8 @@ const (
 	TierOutput    = "output"      // the output limit is lowered; the history stays
 )
 
-// planner brings one history to its goal.
-type planner struct {
+// shrinker brings one history to its goal.
+type shrinker struct {
 	cfg        *Config
 	goal       goal
 	summarizer *summarizer // nil without one
@@ -52,7 +52,7 @@ type planner struct {
 // run adds edits to k until it meets the goal. It reports whether the result
 // fits the budget; it may miss the target. Messages up to the last edit keep their bytes
 // if cutting later ones suffices, since the provider has cached them.
-func (p *planner) run(ctx context.Context, k *revision) bool {
+func (p *shrinker) run(ctx context.Context, k *revision) bool {
 	p.perToken = max(2, min(6, len(k.v.body.Raw())/max(1, k.counts.Total)))
 	p.measure(k)
 	prot := protect(k.v, k.tokens, p.goal.budget, p.cfg.KeepRecent)
@@ -81,7 +81,7 @@ func (p *planner) run(ctx context.Context, k *revision) bool {
 
 // cannotFit reports whether the messages that no tier may change exceed the budget alone,
 // without what a user pasted into them. It also sets cramped.
-func (p *planner) cannotFit(k *revision, prot *protection) bool {
+func (p *shrinker) cannotFit(k *revision, prot *protection) bool {
 	floor, out, last := k.counts.Fixed, 0, k.v.lastStep()
 	for i := range k.v.items {
 		it := &k.v.items[i]
@@ -111,7 +111,7 @@ const (
 
 // largeTokens returns the size in tokens above which recent results, and messages into which
 // a user pasted something, are cut too.
-func (p *planner) largeTokens() int { return p.goal.budget / 8 >> p.halvings }
+func (p *shrinker) largeTokens() int { return p.goal.budget / 8 >> p.halvings }
 
 // maxHalvings limits halvings. Halving helps if a turn has many results that are too large
 // only together.
@@ -121,7 +121,7 @@ const maxHalvings = 4
 // budget to a common length, the greatest that meets the target. It cuts nothing before
 // message from, except pastes in the task if the request is cramped. It reports whether
 // the target is met.
-func (p *planner) cut(ctx context.Context, k *revision, prot *protection, from int) bool {
+func (p *shrinker) cut(ctx context.Context, k *revision, prot *protection, from int) bool {
 	longest := 1.0
 	for i := from; i < len(k.v.items); i++ {
 		it := &k.v.items[i]
@@ -152,7 +152,7 @@ func (p *planner) cut(ctx context.Context, k *revision, prot *protection, from i
 }
 
 // cutTo shortens each text that is longer than factor times its threshold.
-func (p *planner) cutTo(k *revision, prot *protection, factor float64, from int) {
+func (p *shrinker) cutTo(k *revision, prot *protection, factor float64, from int) {
 	length := func(threshold int) int { return max(64, int(math.Min(float64(threshold)*factor, maxKeep))) }
 	results, args := length(p.cfg.ThresholdChars), length(p.cfg.ThresholdArgs)
 	large := max(results, p.largeTokens()*p.perToken)
@@ -175,7 +175,7 @@ func (p *planner) cutTo(k *revision, prot *protection, factor float64, from int)
 }
 
 // summarizeResults has the summariser condense large results that were cut, if configured.
-func (p *planner) summarizeResults(ctx context.Context, k *revision) {
+func (p *shrinker) summarizeResults(ctx context.Context, k *revision) {
 	if !p.cfg.SummarizeResults || p.summarizer == nil {
 		return
 	}
@@ -212,7 +212,7 @@ const (
 // replaceOldest replaces the old turns, and an earlier such replacement, by one text: a
 // summary, if there is a summariser, and quotations, as many as the target allows. If the
 // text leaves room, the latest of those turns stay.
-func (p *planner) replaceOldest(ctx context.Context, k *revision, prot *protection) {
+func (p *shrinker) replaceOldest(ctx context.Context, k *revision, prot *protection) {
 	c, saved := p.oldestRun(k, prot, prot.recent)
 	if len(c.removed) < 2 || saved < 2*digestMin {
 		return
@@ -247,7 +247,7 @@ func (p *planner) replaceOldest(ctx context.Context, k *revision, prot *protecti
 
 // oldestRun returns the run of complete turns before message end, and how many tokens its
 // removal saves. Messages that are removed already stay removed.
-func (p *planner) oldestRun(k *revision, prot *protection, end int) (c cut, saved int) {
+func (p *shrinker) oldestRun(k *revision, prot *protection, end int) (c cut, saved int) {
 	if k.cut != nil {
 		end, saved = max(end, k.cut.end), k.cut.tokens
 	}
@@ -265,7 +265,7 @@ func (p *planner) oldestRun(k *revision, prot *protection, end int) (c cut, save
 }
 
 // startWithin returns the start of the turns before message end that have at most tokens.
-func (p *planner) startWithin(k *revision, end, tokens int) int {
+func (p *shrinker) startWithin(k *revision, end, tokens int) int {
 	for i := end; i > k.v.leadEnd; {
 		i--
 		if tokens -= k.tokens[i]; tokens < 0 {
@@ -279,7 +279,7 @@ func (p *planner) startWithin(k *revision, end, tokens int) int {
 }
 
 // measure builds and counts the edited request, and returns its total.
-func (p *planner) measure(k *revision) int {
+func (p *shrinker) measure(k *revision) int {
 	if b, err := k.build(); err == nil {
 		k.total = k.counter.Measure(b, k.model).Total
 	}

@@ -9,7 +9,7 @@ import (
 
 // A refusal with a known repair does not end a session: the second attempt has a form that the target accepts, and so
 // have later requests.
-func TestKnownMends(t *testing.T) {
+func TestKnownEdits(t *testing.T) {
 	t.Parallel()
 	bad := calls(call("call_a", "bash", `{"command": ls`))
 	for name, c := range map[string]struct {
