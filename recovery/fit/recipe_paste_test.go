@@ -98,6 +98,37 @@ func TestPastedIntoMessage(t *testing.T) {
 	}
 }
 
+// The user's newest message stays as it is while older turns can give way, whatever was pasted into it.
+func TestNewestMessageStays(t *testing.T) {
+	const window = 16_000
+	for kind, text := range map[string]string{
+		"prose": strings.Repeat("Please change the parser so that it reads the whole header, and say why it did not. ", 1000),
+		"paste": "Why does it fail?\n```\n" + shellOutput(40_000),
+	} {
+		for _, share := range []float64{0.2, 0.4, 0.6} {
+			for _, where := range []string{"last", "middle"} {
+				s, m := newScript(), newMeter()
+				for i := range 40 {
+					s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, i), lines(80, fmt.Sprintf("part %d is built by gcc", i)))
+				}
+				words := text[:int(share*window*float64(len(text))/float64(m.Text("gpt-4o", text)))] + "\n```\nAnswer briefly."
+				s.say("assistant", "Done.").say("user", words)
+				if where == "middle" {
+					s.call("bash", `{"command":"make"}`, "fine")
+				}
+				b := s.body(t)
+				_, out := fitOnce(t, newTestFitter(t, Defaults(), nil), b, window, "", nil)
+				if out == nil {
+					t.Fatalf("%s of %.1f, %s: not fitted", kind, share, where)
+				}
+				if !strings.Contains(string(out.Body.Raw()), string(transcript.String(words))) {
+					t.Errorf("%s of %.1f, %s: it has changed; %d tokens are left, %v", kind, share, where, out.After, out.Tiers)
+				}
+			}
+		}
+	}
+}
+
 // A history is cut to about the target, not far below: with many middling results, several
 // large ones, and a single one larger than the window.
 func TestKeepsWhatFits(t *testing.T) {

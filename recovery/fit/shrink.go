@@ -47,6 +47,7 @@ type shrinker struct {
 	perToken   int         // bytes of the request per token
 	halvings   int         // how often the size of a large text is halved, see largeTokens
 	cramped    bool        // instructions, task and last turn take nearly all of the budget
+	cutPastes  bool        // protected messages of the user are cut too, where something was pasted into them
 }
 
 // run adds edits to k until it meets the goal. It reports whether the result
@@ -67,6 +68,7 @@ func (p *shrinker) run(ctx context.Context, k *revision) bool {
 	// If the goal is missed, protect less.
 	for level := 1; level <= narrowLevels+maxHalvings && p.measure(k) > p.goal.limit && ctx.Err() == nil; level++ {
 		p.halvings = max(0, level-narrowLevels)
+		p.cutPastes = p.cutPastes || level > narrowLevels
 		try, less := k.clone(), prot.narrowed(k.v, level)
 		p.cut(ctx, try, less, 0)
 		if p.measure(try) > p.goal.target {
@@ -80,12 +82,15 @@ func (p *shrinker) run(ctx context.Context, k *revision) bool {
 }
 
 // cannotFit reports whether the messages that no tier may change exceed the budget alone,
-// without what a user pasted into them. It also sets cramped.
+// without what a user pasted into them. It also sets cramped and cutPastes.
 func (p *shrinker) cannotFit(k *revision, prot *protection) bool {
-	floor, out, last := k.counts.Fixed, 0, k.v.lastStep()
+	floor, users, out, last := k.counts.Fixed, 0, 0, k.v.lastStep()
 	for i := range k.v.items {
 		it := &k.v.items[i]
 		if prot.reasons[i]&(protectLead|protectSystem) == 0 && (i < last || prot.reasons[i]&protectUser == 0) {
+			if prot.reasons[i]&protectUser != 0 {
+				users += k.tokens[i]
+			}
 			continue
 		}
 		floor += k.tokens[i]
@@ -98,6 +103,7 @@ func (p *shrinker) cannotFit(k *revision, prot *protection) bool {
 		}
 	}
 	p.cramped = floor > p.goal.budget*9/10
+	p.cutPastes = floor+users > (p.goal.target+p.goal.limit)/2 // else the target, or little more, is met without
 	return floor-out >= p.goal.budget
 }
 
@@ -164,7 +170,7 @@ func (p *shrinker) cutTo(k *revision, prot *protection, factor float64, from int
 		it, of := &k.v.items[i], prot.reasons[i]
 		switch {
 		case over(it.text, large) && k.tokens[i] > p.largeTokens() && (it.result && of&^(protectRecent|protectError) == 0 ||
-			it.Role == transcript.RoleUser && !it.isReplacement()):
+			it.Role == transcript.RoleUser && !it.isReplacement() && (of&protectUser == 0 || p.cutPastes)):
 			k.add(i, recipe{Op: opLong, Length: uint32(large)}, minSaving)
 		case of == 0 && it.result && (over(it.text, results) || it.shape.Media > 0):
 			k.add(i, recipe{Op: opShorten, Length: uint32(results)}, minSaving)
