@@ -222,7 +222,7 @@ func (e *Engine) apply(b *transcript.Body, edit *transcript.Editor, ed Edit) boo
 		if !ok || n <= ed.Clamp {
 			return false
 		}
-		edit.SetInt(field, ed.Clamp)
+		edit.LowerOutput(field, ed.Clamp)
 	}
 	return true
 }

@@ -52,7 +52,7 @@ func (d *draft) limitOutput(tokens int) bool {
 	if !ok || now <= tokens {
 		return false
 	}
-	lowered, err := d.outgoing.Edit().SetInt(field, tokens).Body()
+	lowered, err := d.outgoing.Edit().LowerOutput(field, tokens).Body()
 	if err != nil {
 		return false
 	}

@@ -15,7 +15,8 @@ func (chat) layout() layout { return chatLayout }
 
 var chatLayout = layout{
 	list: "messages", offer: "tools", prefills: true, imageMark: `"image_url"`,
-	limits: []string{"max_completion_tokens", "max_tokens"},
+	limits:  []string{"max_completion_tokens", "max_tokens"},
+	budgets: [][2]string{{"thinking", "budget_tokens"}, {"reasoning", "max_tokens"}}, // Anthropic behind other gateways; OpenRouter
 	indexed: []indexed{
 		{"role", keyRole}, {"content", keyContent}, {"tool_calls", keyCalls}, {"function_call", keyCall}, {"tool_call_id", keyCallID},
 	},

@@ -89,6 +89,10 @@ func TestEditBytes(t *testing.T) {
 		{"continue, switch", `{"messages":[{"role":"user"}],"add_generation_prompt":true}`, func(e *Editor) { e.Continue("a", "continue_final_message") },
 			`{"messages":[{"role":"user"},{"role":"assistant","content":"a"}],"add_generation_prompt":false,"continue_final_message":true}`},
 		{"integer", `{"max_tokens": 90000 }`, func(e *Editor) { e.SetInt("max_tokens", 4096) }, `{"max_tokens": 4096 }`},
+		{"lower limit", `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":31999}}`, func(e *Editor) { e.LowerOutput("max_tokens", 8000) }, `{"max_tokens":8000,"thinking":{"type":"enabled","budget_tokens":4096}}`},
+		{"lower limit, OpenRouter", `{"reasoning":{"max_tokens":8000},"max_tokens":9000}`, func(e *Editor) { e.LowerOutput("max_tokens", 8000) }, `{"reasoning":{"max_tokens":4096},"max_tokens":8000}`},
+		{"lower limit, little thinking", `{"max_tokens":32000,"thinking":{"budget_tokens":2000}}`, func(e *Editor) { e.LowerOutput("max_tokens", 8000) }, `{"max_tokens":8000,"thinking":{"budget_tokens":2000}}`},
+		{"lower limit, no room to think", `{"max_tokens":32000,"thinking":{"budget_tokens":2000}}`, func(e *Editor) { e.LowerOutput("max_tokens", 1024) }, `{"max_tokens":1024,"thinking":{"budget_tokens":2000}}`},
 		{"value by place", `{"messages":[{"content": "abc" }]}`, func(e *Editor) {
 			at, _ := e.body.Messages()[0].Content()
 			e.Replace(at, []byte(`"z"`)).SetModel("m")

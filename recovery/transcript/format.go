@@ -67,14 +67,15 @@ type indexed struct {
 
 // layout is the fixed properties of a format.
 type layout struct {
-	list, offer string    // the fields with the history and with the tools
-	indexed     []indexed // the fields of the history's elements that Parse indexes
-	items       bool      // a turn of the model consists of several elements: reasoning, text, each call
-	blocks      bool      // results of calls are blocks of a user's message
-	anywhere    bool      // a result may be anywhere behind its call
-	prefills    bool      // a last message by the model is a prefill: the beginning of its answer
-	limits      []string  // the fields that limit the output, newest first
-	imageMark   string    // the type name of an image part, with its quotes
+	list, offer string      // the fields with the history and with the tools
+	indexed     []indexed   // the fields of the history's elements that Parse indexes
+	items       bool        // a turn of the model consists of several elements: reasoning, text, each call
+	blocks      bool        // results of calls are blocks of a user's message
+	anywhere    bool        // a result may be anywhere behind its call
+	prefills    bool        // a last message by the model is a prefill: the beginning of its answer
+	limits      []string    // the fields that limit the output, newest first
+	budgets     [][2]string // the fields, and members of theirs, that limit the thinking within the output
+	imageMark   string      // the type name of an image part, with its quotes
 }
 
 // settings is the meaning of the fields beside the history, the same for all formats.

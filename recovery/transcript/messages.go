@@ -17,6 +17,7 @@ func (messages) layout() layout { return messagesLayout }
 var messagesLayout = layout{
 	list: "messages", offer: "tools", blocks: true, prefills: true, imageMark: `"image"`,
 	limits:  []string{"max_tokens"},
+	budgets: [][2]string{{"thinking", "budget_tokens"}},
 	indexed: []indexed{{"role", keyRole}, {"content", keyContent}},
 }
 

@@ -1,6 +1,9 @@
 package transcript
 
-import "strconv"
+import (
+	"math/bits"
+	"strconv"
+)
 
 // Continue asks for the continuation of an answer that begins with text, in
 // one of the ways that servers offer:
@@ -90,6 +93,27 @@ func (b *Body) Prefills() bool { return b.format.layout().prefills }
 // SetInt sets a top-level field to an integer.
 func (e *Editor) SetInt(field string, n int) *Editor {
 	return e.Set(field, strconv.AppendInt(nil, int64(n), 10))
+}
+
+// leastBudget is the smallest budget for thinking that Anthropic's servers accept, in tokens.
+const leastBudget = 1024
+
+// LowerOutput sets the field that limits the output. A budget for thinking that is not below the new limit, which
+// servers refuse, is lowered with it: to a power of two that leaves a quarter for the answer, so that similar limits
+// give the same budget, since a change of it costs the prompt cache.
+func (e *Editor) LowerOutput(field string, n int) *Editor {
+	for _, at := range e.body.format.layout().budgets {
+		whole, _ := e.body.Field(at[0])
+		raw, _ := member(whole, at[1])
+		if budget, ok := integer(raw); !ok || budget < n || n*3/4 < leastBudget {
+			continue
+		}
+		lower := appendInt(nil, 1<<(bits.Len(uint(n*3/4))-1))
+		if lower, err := changedObject(whole, change{kind: changeSet, name: at[1], raw: lower}); err == nil {
+			e.Set(at[0], lower)
+		}
+	}
+	return e.SetInt(field, n)
 }
 
 // HasRole reports whether a message of the history has this role on the wire.
