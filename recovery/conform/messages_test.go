@@ -76,3 +76,18 @@ func TestMessages(t *testing.T) {
 		}
 	}
 }
+
+// An image that the user puts beside results is removed like any other, and its cache mark moves to the text.
+func TestMediaBesideResults(t *testing.T) {
+	const before, image = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"text","text":"[Image #1] see"},`,
+		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA"},"cache_control":{"type":"ephemeral"}}`
+	b := recoverytest.Parse(t, before+image+`]}]}`, transcript.Messages)
+	e := b.Edit()
+	changed := conform.Conformer{}.Conform(b, e, recovery.Edit{Conform: recovery.ConformMedia})
+	after, err := e.Apply()
+	want := before + `{"type":"text","text":"[image removed: this model does not take it]","cache_control":{"type":"ephemeral"}}]}]}`
+	if !changed || err != nil || string(after) != want {
+		t.Errorf("changed %v, %v:\n%s", changed, err, after)
+	}
+}

@@ -222,20 +222,29 @@ func (e *Editor) CompleteTools() bool {
 // FlattenText turns the content of message i into one string, if it consists of
 // text parts only. It reports whether that changes anything.
 func (e *Editor) FlattenText(i int) bool {
-	return e.content(i, func(raw []byte) ([]byte, bool) { return textOnly(e.body.format.reader(), raw) })
+	changed := false
+	e.each(i, func(n int) {
+		if raw, ok := textOnly(e.body.format.reader(), e.body.entry(n).content); ok {
+			e.setContent(n, raw)
+			changed = true
+		}
+	})
+	return changed
 }
 
 // DropMedia replaces each image and other attachment of message i by a text.
 // It reports whether there was any.
 func (e *Editor) DropMedia(i int, text string) bool {
-	return e.content(i, func(raw []byte) ([]byte, bool) { return withoutMedia(e.body.format.reader(), raw, text) })
-}
-
-func (e *Editor) content(i int, change func([]byte) ([]byte, bool)) bool {
-	changed := false
+	changed, r := false, e.body.format.reader()
 	e.each(i, func(n int) {
-		if raw, ok := change(e.body.entry(n).content); ok {
-			e.setContent(n, raw)
+		raw := e.body.entry(n).content
+		if e.body.isContentBlock(n) {
+			if p := r.part(raw); p.kind == partMedia {
+				e.setContent(n, removed(r, p, text))
+				changed = true
+			}
+		} else if out, ok := withoutMedia(r, raw, text); ok {
+			e.setContent(n, out)
 			changed = true
 		}
 	})

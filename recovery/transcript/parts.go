@@ -215,8 +215,13 @@ func textOnly(r reader, content []byte) ([]byte, bool) {
 	return String(strings.Join(texts, "\n")), true
 }
 
+// removed returns the text part in the place of a media part; why says why that was removed.
+func removed(r reader, p part, why string) []byte {
+	return r.textPart("["+string(p.wire)+" removed: "+why+"]", p.mark)
+}
+
 // withoutMedia returns a list of parts with a text in the place of each media part, and whether there was any.
-func withoutMedia(r reader, content []byte, mark string) ([]byte, bool) {
+func withoutMedia(r reader, content []byte, why string) ([]byte, bool) {
 	out, changed := []byte{'['}, false
 	for raw := range elementsOf(content) {
 		if len(out) > 1 {
@@ -226,7 +231,7 @@ func withoutMedia(r reader, content []byte, mark string) ([]byte, bool) {
 			out = append(out, raw...)
 		} else {
 			changed = true
-			out = append(out, r.textPart("["+string(p.wire)+" removed: "+mark+"]", nil)...)
+			out = append(out, removed(r, p, why)...)
 		}
 	}
 	return append(out, ']'), changed
