@@ -66,7 +66,7 @@ func (v *history) renderUncached(i int, r recipe) (out rendered, ok bool) {
 	switch {
 	case r.Op == opArguments:
 		return v.renderArguments(it, room)
-	case isCompressed(it.text) || it.text == "" && it.shape.Media == 0:
+	case it.shape.Fixed || isCompressed(it.text) || it.text == "" && it.shape.Media == 0:
 		return out, false
 	case r.Op == opMedia && !it.result:
 		return rendered{media: true}, it.shape.Media > 0

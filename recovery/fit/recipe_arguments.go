@@ -20,7 +20,7 @@ const (
 // room bytes.
 func (v *history) renderArguments(it *item, room int) (out rendered, ok bool) {
 	for n, c := range it.calls {
-		if len(c.text) <= room || c.Span == (transcript.Span{}) || isCompressed(c.text) {
+		if len(c.text) <= room || c.Span == (transcript.Span{}) || c.Typed() || isCompressed(c.text) {
 			continue
 		}
 		text := mark(sizeText(c.text) + " of arguments removed")

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 func TestFailed(t *testing.T) {
@@ -123,6 +125,41 @@ func TestPartsStayParts(t *testing.T) {
 	}
 	if !strings.Contains(b.Messages()[3].Text(), "1 images or files removed") {
 		t.Error("nothing says that an image is gone")
+	}
+}
+
+// Calls whose members the server checks, and screenshots, stay as they are or go with their turn.
+func TestTypedCallsStay(t *testing.T) {
+	long := string(transcript.String(lines(300, "+ changed")))
+	for name, step := range map[string]string{
+		"apply_patch": `{"type":"apply_patch_call","call_id":"c%[1]d","status":"completed","operation":{"type":"update_file","path":"a.go","diff":%[2]s}},` +
+			`{"type":"apply_patch_call_output","call_id":"c%[1]d","status":"completed","output":"ok"}`,
+		"shell": `{"type":"shell_call","call_id":"c%[1]d","status":"completed","action":{"commands":[%[2]s],"timeout_ms":1000}},` +
+			`{"type":"shell_call_output","call_id":"c%[1]d","output":[{"stdout":%[2]s,"stderr":"","outcome":{"type":"exit","exit_code":0}}]}`,
+		"local_shell": `{"type":"local_shell_call","id":"lsh_%[1]d","call_id":"c%[1]d","status":"completed","action":{"type":"exec","command":["bash","-c",%[2]s],"env":{}}},` +
+			`{"type":"local_shell_call_output","call_id":"c%[1]d","output":%[2]s}`,
+		"computer": `{"type":"computer_call","call_id":"c%[1]d","status":"completed","pending_safety_checks":[],"action":{"type":"type","text":%[2]s}},` +
+			`{"type":"computer_call_output","call_id":"c%[1]d","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,AAAA"}}`,
+	} {
+		raw := `{"model":"gpt-4o","store":false,"input":[{"role":"user","content":"Mend it."}`
+		for i := range 20 {
+			raw += "," + fmt.Sprintf(step, i, long)
+		}
+		b := recoverytest.Parse(t, raw+"]}", transcript.Responses)
+		f := newTestFitter(t, Defaults(), nil)
+		for _, share := range []float64{0.8, 0.4} {
+			_, out := fitOnce(t, f, b, int(share*float64(f.parts.Meter.Measure(b, "gpt-4o").Total)), "", nil)
+			if out == nil {
+				t.Errorf("%s: not fitted to %.1f", name, share)
+				continue
+			}
+			for _, m := range out.Body.Messages() {
+				fixed := len(m.ToolCalls()) > 0 || m.Role == transcript.RoleTool && name == "computer"
+				if fixed && !strings.Contains(raw, string(m.Raw())) {
+					t.Errorf("%s: it is now %.300s", name, m.Raw())
+				}
+			}
+		}
 	}
 }
 

@@ -47,6 +47,9 @@ func (c ToolCall) Text() string {
 	return string(c.Arguments)
 }
 
+// Typed reports whether the server itself defines the members of the arguments, so that none of them can be removed.
+func (c ToolCall) Typed() bool { return callFields[c.kind].name != "" }
+
 // Tool is a tool that the request offers.
 type Tool struct {
 	Type        string // "function" and others, as on the wire

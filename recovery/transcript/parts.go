@@ -11,6 +11,7 @@ type Shape struct {
 	Parts     bool   // the content is a list of parts, not a string
 	Texts     int    // parts that are text; 1 for a string
 	Media     int    // parts that are neither text nor reasoning: images, files, sound
+	Fixed     bool   // the content is an object, such as a screenshot, which no text can replace
 	Reasoning bool   // it has reasoning, or signatures of it, that a provider may want back unchanged
 	Mark      []byte // the last raw cache mark on the message or its parts; nil if there is none
 }
@@ -33,6 +34,7 @@ func (m Message) Shape() (s Shape) {
 			continue
 		}
 		s.Parts = s.Parts || len(e.content) > 0 && !isNull(e.content)
+		s.Fixed = s.Fixed || isObject(e.content) && !m.body.isContentBlock(int(i))
 		for raw := range partsOf(e.content) {
 			p := r.part(raw)
 			switch p.kind {
