@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 	"sync"
@@ -439,13 +438,6 @@ func (b *Body) CacheKey() string {
 // images have far fewer. Use it for budgets and routing, never to decide on rewriting
 // a request.
 func (b *Body) EstimateTokens() int { return (len(b.raw) + 3) / 4 }
-
-// HasImages reports whether the history has images. It searches the bytes for
-// the type name of an image part, so a call argument that contains it counts too.
-func (b *Body) HasImages() bool {
-	f := b.find(b.format.layout().list)
-	return f != nil && bytes.Contains(b.raw[f.val:f.valEnd], []byte(b.format.layout().imageMark))
-}
 
 // integer reads an integral JSON number, clamped to the range of int32.
 func integer(raw []byte) (int, bool) {

@@ -14,7 +14,7 @@ var _ reader = chat{}
 func (chat) layout() layout { return chatLayout }
 
 var chatLayout = layout{
-	list: "messages", offer: "tools", prefills: true, imageMark: `"image_url"`,
+	list: "messages", offer: "tools", prefills: true,
 	limits:  []string{"max_completion_tokens", "max_tokens"},
 	budgets: [][2]string{{"thinking", "budget_tokens"}, {"reasoning", "max_tokens"}}, // Anthropic behind other gateways; OpenRouter
 	indexed: []indexed{

@@ -11,10 +11,10 @@ import (
 
 func TestChatSettings(t *testing.T) {
 	type want struct {
-		model, tier, key                                                   string
-		stream, usage, format, logprobs, audio, reasoning, images, limited bool
-		n, limit                                                           int
-		field                                                              string
+		model, tier, key                                           string
+		stream, usage, format, logprobs, audio, reasoning, limited bool
+		n, limit                                                   int
+		field                                                      string
 	}
 	for in, w := range map[string]want{
 		`{}`: {n: 1},
@@ -48,14 +48,13 @@ func TestChatSettings(t *testing.T) {
 		`{"enable_thinking":false}`:                               {n: 1},
 		`{"chat_template_kwargs":{"enable_thinking":true}}`:       {n: 1, reasoning: true},
 		`{"chat_template_kwargs":{"thinking":true}}`:              {n: 1, reasoning: true},
-		`{"messages":[{"content":[{"type":"image_url"}]}]}`:       {n: 1, images: true},
 		`{"messages":[{"content":"{\"type\":\"image_url\"}"}]}`:   {n: 1},
 		`{"tools":[{"function":{"parameters":{"image_url":1}}}]}`: {n: 1},
 	} {
 		b := parse(t, in)
 		var g want
 		g.model, g.tier, g.key, g.stream, g.usage, g.n = b.Model(), b.ServiceTier(), b.CacheKey(), b.Streaming(), b.IncludeUsage(), b.N()
-		g.format, g.logprobs, g.audio, g.reasoning, g.images = b.ResponseFormat(), b.Logprobs(), b.Audio(), b.Reasoning(), b.HasImages()
+		g.format, g.logprobs, g.audio, g.reasoning = b.ResponseFormat(), b.Logprobs(), b.Audio(), b.Reasoning()
 		g.field, g.limit, g.limited = b.OutputLimit()
 		if g != w {
 			t.Errorf("%s:\n got %+v\nwant %+v", in, g, w)

@@ -222,29 +222,27 @@ func (e *Editor) CompleteTools() bool {
 // FlattenText turns the content of message i into one string, if it consists of
 // text parts only. It reports whether that changes anything.
 func (e *Editor) FlattenText(i int) bool {
-	changed := false
-	e.each(i, func(n int) {
-		if raw, ok := textOnly(e.body.format.reader(), e.body.entry(n).content); ok {
-			e.setContent(n, raw)
-			changed = true
-		}
-	})
-	return changed
+	return e.content(i, func(raw []byte, _ bool) ([]byte, bool) { return textOnly(e.body.format.reader(), raw) })
 }
 
 // DropMedia replaces each image and other attachment of message i by a text.
 // It reports whether there was any.
 func (e *Editor) DropMedia(i int, text string) bool {
-	changed, r := false, e.body.format.reader()
+	r := e.body.format.reader()
+	return e.content(i, func(raw []byte, block bool) ([]byte, bool) {
+		if !block {
+			return withoutMedia(r, raw, text)
+		}
+		p := r.part(raw)
+		return removed(r, p, text), p.kind == partMedia
+	})
+}
+
+// content replaces the contents of message i for which change returns true; block is set for a content that is one block.
+func (e *Editor) content(i int, change func(raw []byte, block bool) ([]byte, bool)) (changed bool) {
 	e.each(i, func(n int) {
-		raw := e.body.entry(n).content
-		if e.body.isContentBlock(n) {
-			if p := r.part(raw); p.kind == partMedia {
-				e.setContent(n, removed(r, p, text))
-				changed = true
-			}
-		} else if out, ok := withoutMedia(r, raw, text); ok {
-			e.setContent(n, out)
+		if raw, ok := change(e.body.entry(n).content, e.body.isContentBlock(n)); ok {
+			e.setContent(n, raw)
 			changed = true
 		}
 	})

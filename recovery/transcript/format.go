@@ -75,7 +75,6 @@ type layout struct {
 	prefills    bool        // a last message by the model is a prefill: the beginning of its answer
 	limits      []string    // the fields that limit the output, newest first
 	budgets     [][2]string // the fields, and members of theirs, that limit the thinking within the output
-	imageMark   string      // the type name of an image part, with its quotes
 }
 
 // settings is the meaning of the fields beside the history, the same for all formats.

@@ -15,7 +15,7 @@ var _ reader = messages{}
 func (messages) layout() layout { return messagesLayout }
 
 var messagesLayout = layout{
-	list: "messages", offer: "tools", blocks: true, prefills: true, imageMark: `"image"`,
+	list: "messages", offer: "tools", blocks: true, prefills: true,
 	limits:  []string{"max_tokens"},
 	budgets: [][2]string{{"thinking", "budget_tokens"}},
 	indexed: []indexed{{"role", keyRole}, {"content", keyContent}},

@@ -12,7 +12,7 @@ var _ reader = responses{}
 func (responses) layout() layout { return responsesLayout }
 
 var responsesLayout = layout{
-	list: "input", offer: "tools", items: true, anywhere: true, imageMark: `"input_image"`,
+	list: "input", offer: "tools", items: true, anywhere: true,
 	limits: []string{"max_output_tokens"},
 	indexed: []indexed{
 		{"type", keyKind}, {"role", keyRole}, {"content", keyContent}, {"call_id", keyCallID}, {"output", keyContent}, {"id", keyID},

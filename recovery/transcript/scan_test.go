@@ -302,7 +302,6 @@ func exercise(t *testing.T, b *Body) {
 	b.Reasoning()
 	b.ServiceTier()
 	b.CacheKey()
-	b.HasImages()
 	b.EstimateTokens()
 }
 
