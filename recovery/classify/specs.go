@@ -17,7 +17,7 @@ const (
 	planAdaptParameter = "adapt_parameter" // rename or drop the refused parameter
 	planResume         = "resume"          // continue the cut stream
 	planFit            = "fit"             // a smaller history
-	planConformHistory = "conform_history" // repair calls, results and turns for the target
+	planConformHistory = "conform_history" // edit calls, results and turns for the target
 	planTrimSchema     = "trim_schema"     // tool schemas without the keywords it refuses
 	planDropMedia      = "drop_media"      // text in place of attachments
 	planDropReasoning  = "drop_reasoning"  // drop reasoning that the target cannot read
