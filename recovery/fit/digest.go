@@ -78,6 +78,8 @@ func (d *digest) addMessage(it *item, e excerpts) {
 	case isCompressed(it.text):
 	case it.result:
 		d.addResult(it, e)
+	case it.Reminder():
+		d.addLines(it.text, worthResult, e)
 	case it.Role == transcript.RoleUser || it.Role == transcript.RoleAssistant:
 		who, person := "", it.Role == transcript.RoleUser
 		if person {

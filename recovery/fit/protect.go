@@ -32,8 +32,9 @@ type protection struct {
 
 // The shares of the budget for protected messages, besides the recent turns.
 const (
-	userShare  = 0.25
-	errorShare = 0.10
+	userShare     = 0.25
+	errorShare    = 0.10
+	reminderShare = 0.10
 )
 
 // protect finds the protected messages. tokens are the sizes of all messages; recentShare is
@@ -45,7 +46,7 @@ func protect(v *history, tokens []int, budget int, recentShare float64) *protect
 		if i < v.leadEnd {
 			p.reasons[i] |= protectLead
 		}
-		if it.Role == transcript.RoleSystem || it.Role == transcript.RoleDeveloper || it.Role == transcript.RoleOpaque {
+		if !it.Reminder() && (it.Role == transcript.RoleSystem || it.Role == transcript.RoleDeveloper || it.Role == transcript.RoleOpaque) {
 			p.reasons[i] |= protectSystem
 		}
 		if it.shape.Reasoning {
@@ -55,6 +56,7 @@ func protect(v *history, tokens []int, budget int, recentShare float64) *protect
 	p.markRecent(v, int(float64(budget)*recentShare))
 	p.markUsers(v, int(float64(budget)*userShare))
 	p.markErrors(v, int(float64(budget)*errorShare))
+	p.markReminders(v, int(float64(budget)*reminderShare))
 	return p
 }
 
@@ -142,6 +144,16 @@ func (p *protection) markErrors(v *history, share int) {
 		sum += step
 		for k := it.caller; k < max(end, i+1); k++ {
 			p.reasons[k] |= protectError
+		}
+	}
+}
+
+// markReminders protects the client's reminders before the recent turns, the newest first, up to share tokens.
+func (p *protection) markReminders(v *history, share int) {
+	for i := p.recent - 1; i >= v.leadEnd; i-- {
+		if v.items[i].Reminder() && p.tokens[i] <= share {
+			share -= p.tokens[i]
+			p.reasons[i] |= protectSystem
 		}
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 func TestProtected(t *testing.T) {
@@ -81,6 +84,31 @@ func TestUserMessagesGoLast(t *testing.T) {
 	out, r, ok := Compress(Defaults(), s.body(t), newMeter(), "gpt-4o", 1400, 200)
 	if !ok || !strings.Contains(digestIn(out), "Never sell the apples.") {
 		t.Errorf("fitted: %v, %+v", ok, r)
+	}
+}
+
+// What the client puts beside results goes with old turns, before the user's own messages do.
+func TestRemindersGoFirst(t *testing.T) {
+	raw := `{"model":"gpt-4o","max_tokens":2000,"messages":[{"role":"user","content":"Mend it. Never touch vendor."}`
+	for i := range 60 {
+		note := fmt.Sprintf("<system-reminder>\nNote: f%d.go was modified. Here is the result:\n%s</system-reminder>", i, lines(20, fmt.Sprintf("%d→x := f(%d)", i, i)))
+		raw += fmt.Sprintf(`,{"role":"assistant","content":[{"type":"tool_use","id":"t%[1]d","name":"Edit","input":{"file_path":"f%[1]d.go"}}]},`+
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%[1]d","content":"edited"},{"type":"text","text":%[2]s}]}`, i, transcript.String(note))
+		if i%20 == 10 {
+			raw += fmt.Sprintf(`,{"role":"assistant","content":"Done."},{"role":"user","content":"Now part %d: keep the interface."}`, i)
+		}
+	}
+	b := recoverytest.Parse(t, raw+"]}", transcript.Messages)
+	f := newTestFitter(t, Defaults(), nil)
+	for _, share := range []float64{0.8, 0.3} {
+		_, out := fitOnce(t, f, b, int(share*float64(f.parts.Meter.Measure(b, "gpt-4o").Total)), "", nil)
+		if out == nil {
+			t.Fatalf("not fitted to %.1f", share)
+		}
+		after := string(out.Body.Raw())
+		if n := strings.Count(after, `"Now part `); n != 3 || !strings.Contains(after, "Note: f59.go") {
+			t.Errorf("%.1f: %d messages of the user and %d reminders are left", share, n, strings.Count(after, "<system-reminder>"))
+		}
 	}
 }
 

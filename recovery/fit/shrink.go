@@ -169,7 +169,7 @@ func (p *shrinker) cutTo(k *revision, prot *protection, factor float64, from int
 		}
 		it, of := &k.v.items[i], prot.reasons[i]
 		switch {
-		case over(it.text, large) && k.tokens[i] > p.largeTokens() && (it.result && of&^(protectRecent|protectError) == 0 ||
+		case over(it.text, large) && k.tokens[i] > p.largeTokens() && ((it.result || it.Reminder()) && of&^(protectRecent|protectError) == 0 ||
 			it.Role == transcript.RoleUser && !it.isReplacement() && (of&protectUser == 0 || p.cutPastes)):
 			k.add(i, recipe{Op: opLong, Length: uint32(large)}, minSaving)
 		case of == 0 && it.result && (over(it.text, results) || it.shape.Media > 0):

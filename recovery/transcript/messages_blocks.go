@@ -91,6 +91,13 @@ func isReminder(text []byte) bool {
 	return bytes.HasPrefix(head, []byte("<system-reminder"))
 }
 
+// Reminder reports whether the message is a text that the client itself put beside results. Old ones are seldom
+// instructions: Claude Code says in them which files have changed, and repeats what still holds.
+func (m Message) Reminder() bool {
+	e := &m.body.elements[m.first]
+	return e.split > 0 && e.kind == blockReminder
+}
+
 func blockType(block []byte) string {
 	kind, _ := member(block, "type")
 	return string(nameOf(kind))
