@@ -2,6 +2,7 @@ package fit
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -59,12 +60,16 @@ func findPastes(text string, prose bool) (list []transcript.Span) {
 	return out
 }
 
-// looksTyped reports whether a line reads as typed by a person: mostly words.
+// looksTyped reports whether a line reads as typed by a person: mostly words. Scripts from Thai on, which include the
+// East Asian ones, have no spaces between words: there each letter counts as one.
 func looksTyped(line string) bool {
 	line = recovery.Head(line, 2000)
 	words := len(strings.Fields(line))
 	plain, all := 0, 0
 	for _, r := range line {
+		if r >= 0x0e00 && unicode.IsLetter(r) {
+			words++
+		}
 		if all++; r == ' ' || r == ',' || r == '\'' || r == '?' || r > 127 || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
 			plain++
 		}

@@ -129,6 +129,25 @@ func TestNewestMessageStays(t *testing.T) {
 	}
 }
 
+// A person's own words are not taken for pasted text in any language.
+func TestOwnWordsAreNoPaste(t *testing.T) {
+	for lang, line := range map[string]string{
+		"English": "Please never touch the vendor folder, and keep the old interface as it is.\n",
+		"German":  "Bitte den Ordner vendor nie anfassen, die Schnittstelle muss bleiben, wie sie ist.\n",
+		"Chinese": "请不要修改供应商目录，保持旧接口不变，并且只用标准库。\n",
+		"Thai":    "กรุณาอย่าแก้ไขโฟลเดอร์ของผู้ขายและใช้เฉพาะไลบรารีมาตรฐาน\n",
+		"Korean":  "벤더폴더는절대로수정하지말고기존인터페이스를유지해주세요\n",
+		"mixed":   "请把 parser.go 里的错误改好，不要动 vendor 目录，测试要全部通过。\n",
+	} {
+		if list := findPastes(strings.Repeat(line, 100), false); len(list) > 0 {
+			t.Errorf("%s: %v", lang, list)
+		}
+	}
+	if list := findPastes(strings.Repeat("│ 0x12 │ 表 │ 12.5 │\n", 200), false); len(list) != 1 {
+		t.Errorf("a table: %v", list)
+	}
+}
+
 // A history is cut to about the target, not far below: with many middling results, several
 // large ones, and a single one larger than the window.
 func TestKeepsWhatFits(t *testing.T) {
