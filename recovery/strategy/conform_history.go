@@ -37,7 +37,7 @@ var historyEdits = []struct {
 	}, recovery.Edit{Conform: recovery.ConformAlternate}},
 	{[]string{
 		"system message must be at the beginning", "system messages must", "system message at the beginning", "unexpected role 'system'",
-		"system role is only",
+		"system role is only", "input should be 'user' or 'assistant'",
 	}, recovery.Edit{Conform: recovery.ConformSystem}},
 	{[]string{
 		"invalid chat setting", "one system message", "multiple system messages", "system message must be the first", "single system message",
