@@ -114,8 +114,8 @@ func estimate(raw []byte) int {
 	}
 }
 
-// used returns what a completion used: its answer, and extra usage beyond it. It estimates an answer
-// by its size if the upstream reported no usage.
+// used returns what a completion used: its answer, and extra usage beyond it. It estimates by their sizes
+// what the upstream did not report of an answer.
 func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra recovery.Usage) {
 	t, answer, extra = s.x.Totals()
 	raw := s.x.Body.Raw()
@@ -132,7 +132,11 @@ func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra 
 		extra = recovery.Usage{Input: tried * estimate(raw)}
 	}
 	if answer == (recovery.Usage{}) && status < 300 && s.x.Tried() > 0 && s.sink.Released() > recovery.ReleasedNothing {
-		answer.Input, answer.Output = estimate(raw), max((len(s.sink.Sent())+3)/4, estimateOutput(s.x.Streaming, size))
+		seen := s.x.Partial() // counted in extra
+		if seen.Input == 0 {
+			answer.Input = estimate(raw)
+		}
+		answer.Output = max(0, max((len(s.sink.Sent())+3)/4, estimateOutput(s.x.Streaming, size))-seen.Output)
 	}
 	return t, answer, extra
 }

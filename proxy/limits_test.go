@@ -224,6 +224,71 @@ func TestUsageIsSettled(t *testing.T) {
 	}
 }
 
+// An answer that its client leaves, or that breaks off for good, counts once: as reported so far, and estimated where nothing
+// was reported.
+func TestBrokenUsageIsSettled(t *testing.T) {
+	const limits = "auth: {keys: [{name: alice, env: GATEWAY_alice, limits: {tokens_per_day: 1000000}}]}\n"
+	words := strings.Repeat("word ", 800) // a thousand tokens of prompt
+	for _, c := range []struct {
+		name, path, body, events string
+		leaves                   bool
+		min, max                 float64
+	}{
+		{"left", "/v1/messages", `{"model":"claude-m","stream":true,"max_tokens":9000,"messages":[{"role":"user","content":"` + words + `"}]}`,
+			`event: message_start` + "\n" + `data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":900,"output_tokens":1}}}` + "\n\n" +
+				`event: content_block_start` + "\n" + `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n" +
+				`event: content_block_delta` + "\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Some text"}}` + "\n\n", true, 901, 950},
+		{"left without a report", "/v1/chat/completions", `{"model":"m","stream":true,"messages":[{"role":"user","content":"` + words + `"}]}`,
+			`data: {"id":"a","choices":[{"index":0,"delta":{"role":"assistant","content":"Some text"}}]}` + "\n\n", true, 1000, 1050},
+		{"broken off", "/v1/chat/completions", `{"model":"m","stream":true,"messages":[{"role":"user","content":"` + words + `"}]}`,
+			`data: {"id":"a","choices":[{"index":0,"delta":{"role":"assistant","content":"Some text"}}],"usage":{"prompt_tokens":900,"completion_tokens":30}}` + "\n\n", false, 930, 930},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, c.events)
+				_ = http.NewResponseController(w).Flush()
+				if c.leaves {
+					<-r.Context().Done()
+				}
+				panic(http.ErrAbortHandler)
+			}))
+			defer up.Close()
+			g := startYAML(t, strings.NewReplacer("UP/", up.URL+"/", "recovery: {", "recovery: {attempts: 1, ").Replace(scaled)+limits)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+c.path, strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Authorization", "Bearer "+gatewayKey("alice"))
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			seen := ""
+			for part := make([]byte, 4096); c.leaves && !strings.Contains(seen, "Some text"); {
+				n, err := resp.Body.Read(part)
+				if seen += string(part[:n]); err != nil {
+					t.Fatal(err, seen)
+				}
+			}
+			if c.leaves {
+				leave()
+			} else {
+				_, _ = io.Copy(io.Discard, resp.Body)
+			}
+			await(t, "settled", func() bool { return g.use("alice", "concurrent") == 0 })
+			if used := g.use("alice", "tokens_per_day"); used < c.min || used > c.max {
+				t.Errorf("%v tokens were counted, want %v to %v", used, c.min, c.max)
+			}
+		})
+	}
+}
+
 // Each gateway key has its name in metrics and events; without keys there is no
 // such metric.
 func TestKeysAreTold(t *testing.T) {

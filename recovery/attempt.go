@@ -290,7 +290,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		return nil, nil
 	}
 	if rest == nil { // otherwise the usage is added when the kept answer is discarded or delivered
-		r.x.spent = r.x.spent.Add(usage)
+		r.x.spent, r.x.partial = r.x.spent.Add(usage), usage
 	}
 	if ctx.Err() != nil || f.Client {
 		r.end(rc, Outcome{}, "")

@@ -94,6 +94,7 @@ type result struct {
 	usage    Usage     // of the answer
 	finish   Finish    // of the answer
 	spent    Usage     // of the other attempts
+	partial  Usage     // see Partial
 	retained bool      // see Retain
 	fallback bool      // a target of a lower priority answered
 }
@@ -262,6 +263,9 @@ func (x *Exchange) current() *transcript.Body {
 
 // Totals returns the target of the answer, its usage, and the usage of other attempts.
 func (x *Exchange) Totals() (t Target, answer, beyond Usage) { return x.answered, x.usage, x.spent }
+
+// Partial returns the usage that the latest incomplete answer reported. It is part of the usage of other attempts.
+func (x *Exchange) Partial() Usage { return x.partial }
 
 // Fallback reports whether a target of a lower priority than the first answered.
 func (x *Exchange) Fallback() bool { return x.fallback }
