@@ -3,6 +3,7 @@ package upstream
 import (
 	"encoding/pem"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -53,5 +54,56 @@ func TestProtocols(t *testing.T) {
 			_ = resp.Body.Close()
 			u.Close()
 		}
+	}
+}
+
+// TestUnsent: a failure before there is a connection to the upstream is told from one after the request was sent, whatever
+// the protocol and the way to the upstream.
+func TestUnsent(t *testing.T) {
+	hangsUp := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer hangsUp.Close()
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	defer refuses.Close()
+	secure := httptest.NewTLSServer(http.NotFoundHandler()) // with a certificate that nobody trusts
+	defer secure.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := l.Addr().String()
+	_ = l.Close()
+	for name, c := range map[string]struct {
+		url, proxy string
+		http2      bool
+		unsent     bool
+	}{
+		"refused":                          {"http://" + closed, "", false, true},
+		"refused, HTTP/2":                  {"http://" + closed, "", true, true},
+		"a stranger's certificate":         {secure.URL, "", false, true},
+		"a stranger's certificate, HTTP/2": {secure.URL, "", true, true},
+		"the proxy is down":                {"https://api.example", "http://" + closed, false, true},
+		"the proxy is down, without TLS":   {"http://api.example", "http://" + closed, false, true},
+		"the proxy reaches nothing":        {"https://api.example", refuses.URL, false, true},
+		"sent, and hung up":                {hangsUp.URL, "", false, false},
+		"sent to a proxy that hangs up":    {"http://api.example", hangsUp.URL, false, false},
+		"the proxy hangs up":               {"https://api.example", hangsUp.URL, false, true},
+	} {
+		cfg := Defaults()
+		cfg.URL, cfg.Proxy, cfg.HTTP2 = c.url, c.proxy, c.http2
+		u, err := New("u", cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := u.Do(t.Context(), Request{Method: "POST", Path: "/x", Body: []byte("hi")})
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if err == nil || Unsent(err) != c.unsent {
+			t.Errorf("%s: unsent %v, want %v: %v", name, !c.unsent, c.unsent, err)
+		}
+		if down := c.proxy == "http://"+closed; down != strings.Contains(Reason(err), "proxy") {
+			t.Errorf("%s: %s: %v", name, Reason(err), err)
+		}
+		u.Close()
 	}
 }

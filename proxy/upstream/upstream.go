@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
@@ -267,7 +268,16 @@ func (u *Upstream) once(ctx context.Context, r Request, at *url.URL) (*http.Resp
 		req.Body, _ = req.GetBody()
 		req.ContentLength = int64(len(r.Body))
 	}
-	return u.transport.RoundTrip(req)
+	if u.Lean() {
+		return u.transport.RoundTrip(req)
+	}
+	var connected atomic.Bool // a net/http transport does not tell in its errors whether it had a connection
+	trace := &httptrace.ClientTrace{GetConn: func(string) { connected.Store(false) }, GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	resp, err := u.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	if err != nil && !connected.Load() {
+		err = &h1.DialError{Addr: at.Host, Err: err}
+	}
+	return resp, err
 }
 
 // Answered reports whether the host has answered any request since the gateway started. Safe for
@@ -288,11 +298,7 @@ func (u *Upstream) Address() string { return u.base.Scheme + "://" + u.base.Host
 // Unsent reports whether Do failed before it sent anything.
 func Unsent(err error) bool {
 	var dial *h1.DialError
-	if errors.As(err, &dial) {
-		return true
-	}
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	return errors.As(err, &dial)
 }
 
 // UnknownHost reports whether Do failed because the host name does not exist.
@@ -305,7 +311,10 @@ func UnknownHost(err error) bool {
 func Reason(err error) string {
 	var dns *net.DNSError
 	var timeout net.Error
+	var op *net.OpError
 	switch {
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return "no connection to the forward proxy"
 	case UnknownHost(err):
 		return "no such host"
 	case errors.As(err, &dns):
