@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -231,20 +232,23 @@ func (c Config) ForwardProxy() *url.URL {
 	return u
 }
 
-// private reports whether the URL's host is one of the operator's own: a loopback, private or
-// link-local address, a name without a dot, .local or .internal.
+// privateNames are the ends of names that are used in private networks only (RFC 6762, RFC 8375, ICANN's .internal, and
+// .lan of home routers).
+var privateNames = []string{".local", ".home.arpa", ".internal", ".lan", ".localhost"}
+
+// private reports whether the URL's host is one of the operator's own: a loopback, private, shared (RFC 6598, as in VPNs),
+// link-local or unspecified address, a name without a dot, or one of privateNames.
 func (c Config) private() bool {
 	u, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model"))
 	if err != nil {
 		return false
 	}
 	host := u.Hostname()
-	if host == "localhost" || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") ||
-		!strings.ContainsAny(host, ".:") {
+	if !strings.ContainsAny(host, ".:") || slices.ContainsFunc(privateNames, func(end string) bool { return strings.HasSuffix(strings.ToLower(host), end) }) {
 		return true
 	}
 	a, err := netip.ParseAddr(host)
-	return err == nil && (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast())
+	return err == nil && (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() || netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64}), 10).Contains(a))
 }
 
 // endpoints are paths that users copy into a base URL from a provider's documentation.

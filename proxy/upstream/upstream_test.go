@@ -204,3 +204,19 @@ func TestValidateURL(t *testing.T) {
 		}
 	}
 }
+
+// TestLocalHosts: which hosts are the operator's own, where slow first tokens are normal and no forward proxy is asked.
+func TestLocalHosts(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost:11434": true, "127.0.0.1:8000": true, "[::1]:8000": true, "0.0.0.0:8000": true, "[::]:8000": true, "192.168.1.9": true, "10.1.2.3": true,
+		"[fd00::1]": true, "169.254.1.1": true, "100.64.0.1": true, "100.127.255.254": true, "100.128.0.1": false, "100.63.0.1": false, "gpu": true, "gpu.local": true,
+		"GPU.Lan:8080": true, "gpu.home.arpa": true, "host.docker.internal": true, "llm.localhost": true, "api.openai.com": false, "8.8.8.8": false, "[2606:4700::1111]": false,
+		"local.example": false, "notlan.example": false,
+	} {
+		cfg := Defaults()
+		cfg.URL, cfg.Profile = "http://"+host+"/v1", "auto"
+		if got := cfg.Local(); got != want {
+			t.Errorf("%s: local %v, want %v", host, got, want)
+		}
+	}
+}
