@@ -214,8 +214,8 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		return core.unserved(send.wire.requests.API(), x.Model)
 	case errors.Is(err, recovery.ErrDisabled):
 		ev.Status = http.StatusServiceUnavailable
-		e := reported(ev.Status, "target_disabled", "The operator of this gateway has disabled all targets of the model %s.", printable(x.Model))
-		e.Header = http.Header{"X-Should-Retry": {"false"}}
+		e := targetDisabled(x.Model)
+		e.reported = true
 		return e
 	case f == nil:
 		ev.Status, ev.Cause = http.StatusInternalServerError, err.Error()

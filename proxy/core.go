@@ -29,6 +29,7 @@ type Core struct {
 	Relay     *recovery.Engine // for requests that are retried only unchanged at their first target
 	Forward   *recovery.Engine // for forwarded requests that are safe to repeat
 	Router    Router
+	Switches  recovery.Stage               // applies an operator's switches to forwarded requests; nil: there are none
 	Reasons   func(t recovery.Target) bool // reports whether a target's model reasons before it answers; nil means false for all
 	Upstreams map[string]*upstream.Upstream
 	endings   stream.Endings

@@ -246,6 +246,16 @@ func upstreamCredentials(upstream string) *Error {
 	return reported(http.StatusBadGateway, "upstream_credentials", "Upstream %q refused the gateway's own credential. The operator has to check that key.", upstream)
 }
 
+// targetDisabled is the error for a model, or a request without one, whose upstreams an operator has disabled.
+func targetDisabled(model string) *Error {
+	e := failf(http.StatusServiceUnavailable, "target_disabled", "The operator of this gateway has disabled all targets of the model %s.", printable(model))
+	if model == "" {
+		e.Message = "The operator of this gateway has disabled the upstream of this request."
+	}
+	e.Header = http.Header{"X-Should-Retry": {"false"}}
+	return e
+}
+
 // impossibleModel is the error, in an upstream's form, for a model name that cannot be part of a path.
 func impossibleModel(model string) []byte {
 	return encode(fmt.Sprintf("The model %s cannot be part of the upstream's URL path.",

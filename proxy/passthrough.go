@@ -57,7 +57,7 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 		return err
 	}
 	p.mode = mode
-	targets, model, raw, err := s.findTargets(core, c, who, up, parts, p.api)
+	targets, model, raw, err := p.findTargets(s, c, parts)
 	if raw != nil {
 		defer raw.end(false)
 	}
@@ -238,9 +238,10 @@ func (k *Core) hideEvents(resp *http.Response) {
 }
 
 // findTargets returns the targets for the model in a request's body, the model, and the buffer of the body if
-// it was read; the buffer also with an error.
-func (s *Server) findTargets(k *Core, c echo.Context, who client, up *upstream.Request, parts []string, api transcript.API) (_ []recovery.Choice, model string, raw *buffer, err error) {
-	req := c.Request()
+// it was read; the buffer also with an error. It leaves out what an operator has disabled, except the target that has
+// made the object of the request, and lowers the mode as switches say.
+func (p *passage) findTargets(s *Server, c echo.Context, parts []string) (_ []recovery.Choice, model string, raw *buffer, err error) {
+	req, k, who, up := c.Request(), p.core, p.who, &p.up
 	empty := req.Body == nil || req.ContentLength == 0
 	asJSON := !empty && strings.Contains(req.Header.Get("Content-Type"), "json") && req.Header.Get("Content-Encoding") == ""
 	if asJSON {
@@ -281,14 +282,26 @@ func (s *Server) findTargets(k *Core, c echo.Context, who client, up *upstream.R
 	if who.passes {
 		credential = k.labels.of(who.credential)
 	}
-	list := k.Router.Candidates(model, api, credential, 0)
-	if len(list) == 0 {
-		return nil, model, raw, k.unserved(api, model)
+	x := &recovery.Exchange{Model: model, Key: who.name, Mode: p.mode, Candidates: k.Router.Candidates(model, p.api, credential, 0)}
+	if len(x.Candidates) == 0 {
+		return nil, model, raw, k.unserved(p.api, model)
 	}
+	if err := k.switched(req.Context(), x); err != nil {
+		return nil, model, raw, err
+	}
+	p.mode = x.Mode
 	if repeatable(up.Method, up.Path) {
-		return alike(list), model, raw, nil
+		return alike(x.Candidates), model, raw, nil
 	}
-	return k.readyFirst(list), model, raw, nil
+	return k.readyFirst(x.Candidates), model, raw, nil
+}
+
+// switched applies an operator's switches to a forwarded request. It returns an error if no candidate is left.
+func (k *Core) switched(ctx context.Context, x *recovery.Exchange) error {
+	if k.Switches != nil && k.Switches.Prepare(ctx, x) != nil {
+		return targetDisabled(x.Model)
+	}
+	return nil
 }
 
 // readyFirst moves targets that are ready now to the front.
@@ -371,7 +384,8 @@ func (s *Server) models(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(req.Context(), modelListTime)
 	defer cancel()
 	asked := &repeated{core: core, up: upstream.Request{Method: http.MethodGet, Path: "/models", Header: header, Narrow: who.restricted()},
-		x: &recovery.Exchange{ID: requestID(), Key: who.name, Mode: core.Engine.Config.Mode, Patience: modelListTime, Started: time.Now()}}
+		x: &recovery.Exchange{ID: requestID(), Key: who.name, Mode: core.Engine.Config.Mode, Patience: modelListTime, Started: time.Now(),
+			Candidates: core.Router.Candidates("", api, "", 0)}}
 	asked.deliver = func(resp *http.Response, _ recovery.Choice) error {
 		raw, rerr := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
 		_ = resp.Body.Close()
@@ -387,8 +401,8 @@ func (s *Server) models(c echo.Context) error {
 		}
 		return nil
 	}
-	if targets := core.Router.Candidates("", api, "", 0); len(targets) > 0 {
-		_, _ = asked.run(ctx, targets) // without an answer the configured names are the list
+	if len(asked.x.Candidates) > 0 && core.switched(ctx, asked.x) == nil {
+		_, _ = asked.run(ctx, asked.x.Candidates) // without an answer the configured names are the list
 	}
 	for _, name := range names {
 		if !known[name] && who.may(name) {

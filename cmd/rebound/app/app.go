@@ -303,7 +303,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	edge := cfg.Proxy
 	edge.Limits = fitLimits(edge.Limits, a.memoryLimit)
 	return &proxy.Core{Reasons: a.pace.Reasons,
-		Config: edge, Stream: cfg.Stream, Router: table, Upstreams: ups, Defaults: defaults,
+		Config: edge, Stream: cfg.Stream, Router: table, Switches: switches, Upstreams: ups, Defaults: defaults,
 		Measure:    func(body *transcript.Body, model string) int { return a.meter.Measure(body, model).Total },
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: ownerStore{a.store, cfg.Store.Redis.Timeout}, Vault: a.vault, Keeping: cfg.Fit.TTL, Limiter: a.activeLimiter(cfg), Budgets: a.budgets, Recorder: recorder,
