@@ -3,9 +3,10 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"maps"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,7 @@ const (
 // Mirror keeps a copy of boards for reads during requests, which take no lock
 // and allocate nothing. Posts and removals are visible here at once and written
 // to the store in the background; those of other replicas are visible after one
-// interval. It is safe for concurrent use.
+// interval. If the store loses its data, the Mirrors post theirs again. It is safe for concurrent use.
 type Mirror struct {
 	store    Store
 	interval time.Duration
@@ -35,6 +36,7 @@ type Mirror struct {
 	order   []fieldID // the keys of pending, oldest first
 	stopped bool
 
+	life   string // last value of lifeBoard; only run uses it
 	wake   chan struct{}
 	syncs  chan syncRequest
 	cancel context.CancelFunc
@@ -278,7 +280,7 @@ func (m *Mirror) run(ctx context.Context) {
 			if m.interval > 0 {
 				_ = m.refresh(ctx)
 				// A little jitter keeps replicas from reading at the same time.
-				timer.Reset(m.interval*9/10 + rand.N(m.interval/5+1))
+				timer.Reset(m.interval*9/10 + mathrand.N(m.interval/5+1))
 			} else if err != nil {
 				timer.Reset(writeTime)
 			}
@@ -321,23 +323,73 @@ func bounded(ctx context.Context, op func(context.Context) error) error {
 	return op(ctx)
 }
 
-// refresh reads the boards.
+// refresh reads the boards. If the store has lost its data, it posts this copy of them again.
 func (m *Mirror) refresh(ctx context.Context) (first error) {
-	for name, b := range m.boards {
-		var fields []Field
-		err := bounded(ctx, func(ctx context.Context) (err error) {
-			fields, err = m.store.Board(ctx, name)
-			return err
-		})
-		if err != nil {
-			if first == nil {
-				first = err
-			}
-			continue
+	read := map[string][]Field{}
+	for name := range m.boards {
+		fields, err := m.read(ctx, name)
+		if err == nil {
+			read[name] = fields
+		} else if first == nil {
+			first = err
 		}
-		m.merge(name, b, fields)
+	}
+	lost, err := m.lost(ctx) // after the boards, because the store may lose them meanwhile
+	if err != nil {
+		return err
+	}
+	if lost {
+		m.repost()
+	}
+	for name, fields := range read {
+		m.merge(name, m.boards[name], fields)
 	}
 	return first
+}
+
+func (m *Mirror) read(ctx context.Context, board string) (fields []Field, err error) {
+	err = bounded(ctx, func(ctx context.Context) (err error) {
+		fields, err = m.store.Board(ctx, board)
+		return err
+	})
+	return fields, err
+}
+
+// lifeBoard has one field, whose value is made when the store has none: it changes only if the store has lost its data, as
+// a server does that restarts without a disk.
+const lifeBoard = "life"
+
+// lost reports whether the store has lost its data since the last call.
+func (m *Mirror) lost(ctx context.Context) (lost bool, err error) {
+	fields, err := m.read(ctx, lifeBoard)
+	if err != nil {
+		return false, err
+	}
+	life := rand.Text()
+	if len(fields) > 0 {
+		life = string(fields[0].Value)
+	} else if err = m.store.Post(ctx, lifeBoard, Field{Name: lifeBoard, Value: []byte(life), Until: time.Now().Add(MaxTTL)}, true); err != nil {
+		return false, err
+	}
+	lost = m.life != "" && life != m.life
+	m.life = life
+	return lost, nil
+}
+
+// repost posts all fields again that have no pending change.
+func (m *Mirror) repost() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	for name, b := range m.boards {
+		for _, f := range *b.fields.Load() {
+			id := fieldID{name, f.Name}
+			if _, changed := m.pending[id]; !changed && f.Alive(now) {
+				m.enqueue(id, fieldChange{field: f, max: true})
+			}
+		}
+	}
+	m.poke()
 }
 
 // merge replaces a copy by what the store has, with our pending changes applied.

@@ -104,6 +104,52 @@ func TestMirrorOthers(t *testing.T) {
 	})
 }
 
+// A server that loses its data gets it back from the replicas that still run, without what was removed.
+func TestMirrorOfEmptyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer()
+		one := store.NewMirror(srv, []string{"b", "c"}, interval)
+		defer one.Stop()
+		two := store.NewMirror(srv, []string{"b"}, interval)
+		defer two.Stop()
+		one.Post("b", field("x", "1", 60), true)
+		two.Post("b", field("gone", "1", 60), true)
+		two.Post("b", field("short", "1", 1), true)
+		one.Post("c", field("y", "1", 60), false)
+		time.Sleep(2 * interval)
+		one.Remove("b", "gone")
+		time.Sleep(2*time.Minute + 2*interval)
+		for range 2 {
+			lost := srv.Store
+			srv.set(errDown, nil, 0)
+			time.Sleep(time.Second)
+			srv.mu.Lock()
+			srv.Store = memory.New(memory.Config{})
+			srv.mu.Unlock()
+			_ = lost.Close()
+			one.Post("b", field("new", "1", 60), true)
+			one.Remove("c", "y")
+			srv.set(nil, nil, 0)
+			time.Sleep(3 * interval)
+			for board, want := range map[string]int{"b": 2, "c": 0} {
+				if got := storetest.Fields(t, srv.Store, board); len(got) != want {
+					t.Errorf("the server has %v on the board %s", got, board)
+				}
+			}
+			for _, m := range []*store.Mirror{one, two} {
+				if got := names(m, "b"); got != "[new=1 x=1]" {
+					t.Errorf("a replica has %s", got)
+				}
+			}
+		}
+		two.Remove("b", "x")
+		time.Sleep(3 * interval)
+		if got := names(one, "b"); got != "[new=1]" {
+			t.Errorf("after a removal the board is %s", got)
+		}
+	})
+}
+
 // With a store of this process alone, the Mirror reads nothing: it has the boards.
 func TestMirrorAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
