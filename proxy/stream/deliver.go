@@ -70,14 +70,11 @@ func (a *Answer) pass() *Broken {
 // one passes on an event, or adds it to the batch if more events are buffered. over means that it was
 // the last, even without an end mark.
 func (a *Answer) one(ev *Event, out *queue) (broken *Broken, over bool) {
-	piece, d, broken := a.accept(ev)
+	piece, _, broken := a.accept(ev)
 	if broken != nil {
 		return a.breaks(broken, out.lend(), piece), true
 	}
 	a.ReportRepairs()
-	if a.first.IsZero() && d.Kind >= KindReasoning {
-		a.first = time.Now()
-	}
 	if !a.done && a.r.Ready() {
 		// More is buffered: one write and one flush for all of it.
 		out.Bytes = slices.Grow(out.Bytes, len(piece.Bytes)+a.r.Buffered())
