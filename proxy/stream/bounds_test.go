@@ -187,3 +187,24 @@ func TestEndlessWholeAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestDecodeAllocatesNothing: the events of which streams consist are read without an allocation.
+func TestDecodeAllocatesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		format Format
+		event  string
+	}{
+		"chat":      {Chat{}, one.text("a b")},
+		"responses": {Responses{}, "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"content_index\":0,\"delta\":\"a\"}\n\n"},
+		"messages":  {Messages{}, msgText(0, "a")},
+	} {
+		ev, err := NewReader(strings.NewReader(c.event), 1<<20).Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := new(Known)
+		if n := testing.AllocsPerRun(100, func() { c.format.Decode(&ev, known) }); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

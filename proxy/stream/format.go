@@ -119,10 +119,10 @@ func (k *Known) decode(ev *Event, read func(d *Delta, data []byte, name string, 
 		return d
 	}
 	k.commits = true
-	if read(d, data, string(ev.Name), k) {
+	if read(d, data, viewString(ev.Name), k) {
 		return d
 	}
-	if other := lenient(data); other != nil && read(d, other, string(ev.Name), k) {
+	if other := lenient(data); other != nil && read(d, other, viewString(ev.Name), k) {
 		return d
 	}
 	*d = Delta{Kind: KindNoise}
