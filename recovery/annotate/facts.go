@@ -29,6 +29,8 @@ type finder struct {
 
 // finders are tried in this order; the first fact is used.
 var finders = [...]finder{
+	{"fence", []string{other}, (*failureContext).openFence, false},
+	{"here-document", []string{syntax, other}, (*failureContext).hereDocument, false},
 	{"prose", []string{command, syntax}, (*failureContext).prose, false},
 	{"blank", []string{command, missingFile}, (*failureContext).missingBlank, true},
 	{"bashism", []string{command, syntax}, (*failureContext).bashism, true},

@@ -153,6 +153,8 @@ func (w pathContext) resolved(t string) (full string, ok bool) {
 	switch {
 	case bare && !w.listing:
 		return "", false
+	case w.dir == t: // the listing of a file
+		return join(w.cd, t), true
 	case w.dir != "" && !strings.HasPrefix(t, strings.TrimPrefix(w.dir, "./")+"/") && (bare || absolute(w.dir)):
 		return join(w.cd, join(w.dir, t)), true
 	}

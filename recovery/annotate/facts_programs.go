@@ -57,6 +57,80 @@ func (s *failureContext) prose() fact {
 	return fact{}
 }
 
+// blockWanted matches the answer of an agent that found no action in a message.
+var blockWanted = recovery.NewPattern(`(?i)\b(?:triple backticks|code ?block)\b[^\n]*\bfound 0\b`)
+
+// openFence finds why an agent saw no code block in a message that has one: the block does not end, or its end does
+// not stand on a line of its own.
+func (s *failureContext) openFence() fact {
+	if s.turn >= len(s.list) || !blockWanted.MatchString(s.content) {
+		return fact{}
+	}
+	said := strings.TrimRight(s.list[s.turn].Text(), " \t\r\n")
+	if before, ends := strings.CutSuffix(said, "```"); ends {
+		last := strings.TrimSpace(before[strings.LastIndexByte(before, '\n')+1:])
+		if last == "" || strings.Count(said, "```") != 2 {
+			return fact{}
+		}
+		return fact{say: "The three backticks that end the code block stand behind " + quoted(tail(last)) + ": they count only on a line of their own."}
+	}
+	if !strings.HasPrefix(said, "```") && !strings.Contains(said, "\n```") || strings.Count(said, "```") != 1 || len(said) > maxUncut {
+		return fact{}
+	}
+	return fact{say: "The code block has no end: three backticks on a line of their own are missing behind its last line."}
+}
+
+// maxUncut is the length, in bytes, from which a message without an end was probably cut off by a limit.
+const maxUncut = 4 << 10
+
+// tail returns the last word of a line, or the end of a long one.
+func tail(line string) string {
+	if i := strings.LastIndexByte(line, ' '); i >= 0 {
+		line = line[i+1:]
+	}
+	return trajectory.Ends(line, 0, 30)
+}
+
+var (
+	// hereWord matches the beginning of a here-document in a shell's command.
+	hereWord = recovery.NewPattern(`<<-?[ \t]*['"]?([A-Za-z_]\w{0,30})['"]?`)
+	// joined matches a shell's error about an operator at the beginning of a line.
+	joined = recovery.NewPattern("near unexpected token [`']?(&&|\\|\\|?)['`]")
+)
+
+// hereDocument finds a here-document whose last line does not end it, or that the next line wants to join with an
+// operator.
+func (s *failureContext) hereDocument() fact {
+	line := s.failingCall.Line()
+	if !strings.Contains(line, "<<") {
+		return fact{}
+	}
+	unended := strings.Contains(s.content, "here-document") && strings.Contains(s.content, "delimited by end-of-file")
+	operator := joined.FindStringSubmatch(s.f.Line)
+	for _, m := range hereWord.FindAllStringSubmatch(line, maxInLine) {
+		for rest := line; ; {
+			_, after, found := strings.Cut(rest, "\n"+m[1])
+			if !found {
+				break
+			}
+			rest = after
+			behind, next, _ := strings.Cut(after, "\n")
+			switch behind = strings.TrimLeft(behind, " \t"); {
+			case unended && behind != "" && strings.IndexByte("&|;>)", behind[0]) >= 0:
+				op, _, _ := strings.Cut(behind, " ")
+				return fact{say: "The line " + quoted(m[1]+" "+op+" …") + " does not end the here-document: " + quoted(m[1]) + " must be all of its line. What follows goes on the next line, or behind the `<<` of the first one."}
+			case operator != nil && behind == "" && strings.HasPrefix(strings.TrimLeft(next, " \t"), operator[1]):
+				next = strings.TrimSpace(strings.TrimLeft(next, " \t")[len(operator[1]):])
+				return fact{say: "A line cannot begin with " + quoted(operator[1]) + ": behind the " + quoted(m[1]) + " that ends the here-document, " + quoted(next) + " stands without it, or both stand behind the `<<` of the first line."}
+			}
+		}
+	}
+	return fact{}
+}
+
+// maxInLine limits the here-documents of one command.
+const maxInLine = 8
+
 // glued matches a command that lacks the space before its path.
 var glued = recovery.NewPattern(`^(cd|ls|find|cat|grep|du|tree)(\.{1,2}(?:/\S*)?)$`)
 
@@ -115,8 +189,8 @@ func (s *failureContext) noSystemd() fact {
 // standIns maps programs to others that do the same. None of them installs or downloads software. The programs
 // in optional do not exist on every system.
 var standIns = map[string]string{
-	"python": "python3", "pip": "python3 -m pip", "pip3": "python3 -m pip", "pytest": "python3 -m pytest", "nodejs": "node", "docker-compose": "docker compose",
-	"rg": "grep -rn", "ag": "grep -rn", "ack": "grep -rn", "fd": "find . -name", "bat": "cat", "exa": "ls", "eza": "ls",
+	"python": "python3", "pip": "python3 -m pip", "pip3": "python3 -m pip", "nodejs": "node", "docker-compose": "docker compose",
+	"rg": "grep -rnE", "ag": "grep -rnE", "ack": "grep -rnE", "fd": "find . -name", "bat": "cat", "exa": "ls", "eza": "ls",
 	"wget": "curl -fsSLO", "netstat": "ss -tlnp", "ifconfig": "ip addr", "nslookup": "getent hosts", "dig": "getent hosts",
 	"which": "command -v", "findstr": "grep", "gsed": "sed", "gtimeout": "timeout", "md5": "md5sum",
 }
@@ -132,10 +206,24 @@ func (s *failureContext) standIn() fact {
 		return fact{}
 	}
 	f := fact{say: quoted(by) + " usually does what " + quoted(program) + " does."}
-	if i := strings.Index(s.failingCall.Line(), program+" "); i >= 0 && (i == 0 || !isWord(s.failingCall.Line()[i-1])) && !strings.Contains(by, "find") {
+	own := slices.Contains(searchers, program) && s.hasOwnOptions(program)
+	if i := strings.Index(s.failingCall.Line(), program+" "); i >= 0 && (i == 0 || !isWord(s.failingCall.Line()[i-1])) && !strings.Contains(by, "find") && !own {
 		f.call = s.run(s.failingCall.Line()[:i] + by + s.failingCall.Line()[i+len(program):])
 	}
 	return f
+}
+
+// searchers are the programs for which grep stands in, likeGrep matches the options that grep has as well.
+var (
+	searchers = []string{"rg", "ag", "ack"}
+	likeGrep  = recovery.NewPattern(`^-(?:[nilwcvFHoe]+|[ABCm]\d+)$`)
+)
+
+// hasOwnOptions reports whether the failing call has options of the program that grep does not have.
+func (s *failureContext) hasOwnOptions(program string) bool {
+	return slices.ContainsFunc(s.programs, func(v trajectory.Invocation) bool {
+		return v.Program == program && slices.ContainsFunc(v.Words[1:], func(w string) bool { return strings.HasPrefix(w, "-") && !likeGrep.MatchString(w) })
+	})
 }
 
 // ran reports whether an earlier call ran the program without trouble.

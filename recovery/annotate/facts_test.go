@@ -62,6 +62,13 @@ func TestFacts(t *testing.T) {
 		{"prose that does not parse", agent(bash).run("DISCUSSION\nThere's an issue here.", "/bin/bash: line 2: unexpected EOF while looking for matching `''\n/bin/bash: line 4: syntax error: unexpected end of file"), "holds prose"},
 		{"what an earlier result printed", agent(bash).run("[File: /a/b.py (72 lines total)]\n1:import (", "/bin/bash: line 1: syntax error near unexpected token `('\n/bin/bash: line 1: `[File: /a/b.py (72 lines total)]'"), "an earlier result printed"},
 		{"Java as a command", agent(bash).run("public class A {\n    public B b;\n}", "/bin/bash: line 3: syntax error near unexpected token `}'\n/bin/bash: line 3: `}'"), "holds Java"},
+		{"a here-document that another line joins", agent(bash).run("python - <<'PY'\nprint(1)\nPY\n&& git diff", "1\nbash: -c: line 4: syntax error near unexpected token `&&'\nbash: -c: line 4: `&& git diff'\nExit code: 2"), "behind the `PY` that ends the here-document, `git diff` stands without it"},
+		{"a here-document that does not end", agent(bash).run("python - <<'PY'\nprint(1)\nPY && git diff", "bash: line 3: warning: here-document at line 1 delimited by end-of-file (wanted `PY')\n  File \"<stdin>\", line 2\n    PY && git diff\n       ^\nSyntaxError: invalid syntax\nExit code: 1"), "`PY && …` does not end"},
+		{"an operator without a here-document", agent(bash).run("make\n&& make test", "bash: -c: line 2: syntax error near unexpected token `&&'\nbash: -c: line 2: `&& make test'\nExit code: 2"), ""},
+		{"rg with options that grep has", agent(bash).run("rg -n 'a|b' src", "bash: line 1: rg: command not found\nExit code: 127"), "`grep -rnE -n 'a|b' src`"},
+		{"rg with options of its own", agent(bash).run("rg -n -S 'a|b' src", "bash: line 1: rg: command not found\nExit code: 127"), "`grep -rnE` usually does what `rg` does.\nKeep going"},
+		{"a module whose program is missing", agent(bash).run("pytest -q tests", "bash: line 1: pytest: command not found\nExit code: 127"), ""},
+		{"a file that was listed and is gone", agent(bash).run("ls -la a.tar.gz", "-rw-r--r-- 1 root root 336 Aug 14 06:03 a.tar.gz").run("rm a.tar.gz && ls -la a.tar.gz", "ls: cannot access 'a.tar.gz': No such file or directory\nExit code: 2"), ""},
 		{"a blank is missing", agent(bash).run("find. -name pom.xml", "/bin/bash: line 12: find.: command not found\nExit code: 127"), "`find .` in place of `find.`"},
 		{"a stand-in that nobody saw", agent(bash).run("wget -O a https://example.com/a", "/bin/sh: 1: wget: not found\nExit code: 127"), ""},
 		{"a stand-in that ran", agent(bash).run("curl -s http://localhost/a", "ok").run("wget -O a https://example.com/a", "/bin/sh: 1: wget: not found\nExit code: 127"), "`curl -fsSLO` usually"},
@@ -102,6 +109,47 @@ func TestFacts(t *testing.T) {
 				t.Errorf("%s: %+v", c.name, advice)
 			}
 		}
+	}
+}
+
+// A code block that an agent does not see has no end, or its end is not on a line of its own.
+func TestFence(t *testing.T) {
+	const refused = "Please always provide EXACTLY ONE action in triple backticks, found 0 actions.\n\nPlease format your action in triple backticks as shown in <response_example>."
+	for _, c := range []struct{ said, want string }{
+		{"I look.\n\n```bash\npython - <<'PY'\nprint(1)\nPY```", "stand behind `PY`"},
+		{"I look.\n\n```bash\npython - <<'PY'\nprint(1)\nPY", "has no end"},
+		{"I look.\n\n```bash\ncat a.py", "has no end"},
+		{"I write.\n\n```bash\ncat <<'EOF' > a.json\n[" + strings.Repeat("0.1, ", 2000), ""},
+		{"I look.\n\n```sh\ncat a.py\n```", ""},
+		{"I look.", ""},
+	} {
+		s, _ := stage(t, nil)
+		talk := agent().says("I begin.\n\n```bash\nls\n```").user("<returncode>0</returncode>\n<output>\na.py\n</output>").says(c.said).user(refused)
+		talk.messages[0]["content"] = "Your response must contain exactly ONE bash code block with ONE command."
+		note, _ := s.Note(talk.seen(t))
+		if (note == "") != (c.want == "") || !strings.Contains(note, c.want) {
+			t.Errorf("%q: want %q:\n%s", c.said, c.want, note)
+		}
+		if note != "" {
+			wellFormed(t, note)
+		}
+	}
+}
+
+// A program's own message says what is wrong with a command line: only an exact repetition or the third failure is
+// worth a note.
+func TestSaysItself(t *testing.T) {
+	s, _ := stage(t, nil)
+	c := agent(bash)
+	for i, line := range []string{"rencrypt --help", "rencrypt -h", "rencrypt -p x"} {
+		c.run(line, "usage: rencrypt [-o OUTPUT] [-p PROTOCOL] [-v] input_files [input_files ...]\nrencrypt: error: the following arguments are required: input_files\nExit code: 2")
+		if note, _ := s.Note(c.seen(t)); (note == "") != (i < 2) {
+			t.Errorf("time %d: %s", i+1, note)
+		}
+	}
+	c = agent(bash).run("rencrypt", "rencrypt: error: the following arguments are required: input_files\nExit code: 2").run("rencrypt", "rencrypt: error: the following arguments are required: input_files\nExit code: 2")
+	if note, _ := s.Note(c.seen(t)); !strings.Contains(note, "twice") {
+		t.Errorf("an exact repetition: %s", note)
 	}
 }
 

@@ -39,7 +39,7 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 		}
 		advice.Strategies = []string{finder}
 		return s.factNote(known, said, l, loop, x.Turn.Untold), advice
-	case hasChain && l.Rung >= recovery.RungAgain:
+	case hasChain && l.Rung >= recovery.RungAgain && (loop != nil || l.Same >= firmTimes || !s.saysItself()):
 		return st.chainNote(s, x, said, firmNow(l, loop, x.Turn.Untold), &advice), advice
 	case hasChain:
 		return "", advice
@@ -77,6 +77,8 @@ func (s *failureContext) factNote(known fact, said string, l *recovery.Ladder, l
 		return s.note(said, known.firm()+" "+onward)
 	case loop != nil && l.Given < firmTimes:
 		return s.note(said+printed(l.Failure.Line), loops[recovery.LoopSameError].firm+" "+onward)
+	case loop == nil && l.Same < manyTimes:
+		return "" // nothing but a count
 	}
 	return s.note(said + " " + unmentioned)
 }
@@ -86,14 +88,20 @@ func (s *failureContext) factNote(known fact, said string, l *recovery.Ladder, l
 func (st *Stage) chainNote(s *failureContext, x *recovery.Exchange, said string, firm bool, advice *recovery.Advice) string {
 	next, asks := st.next(s, x, &x.Ladder, advice)
 	switch {
-	case next == "" && !firm:
-		return ""
+	case next == "" && (!firm || x.Repetition() == nil && x.Ladder.Same < manyTimes):
+		return "" // nothing but a count
 	case next == "":
 		return s.note(said + " " + unmentioned)
 	case asks:
 		return s.note(said, next+" "+unmentioned)
 	}
 	return s.note(said, next+" "+onward)
+}
+
+// saysItself reports whether a program's own message about a command line or about code is all that there is to say
+// while the agent still changes the call.
+func (s *failureContext) saysItself() bool {
+	return s.runs() && (s.f.Category == recovery.SyntaxError || s.f.Category == recovery.InvalidArguments)
 }
 
 // note joins the parts to a note of limited length.

@@ -75,10 +75,11 @@ func (c *failureCounts) add(k int, f *recovery.ToolFailure) recovery.Ladder {
 		}
 	}
 	c.kinds[kind] = append(c.kinds[kind], k)
+	alike := known && f.Category != recovery.SyntaxError // errors in code have nothing in common but the word
 	switch {
-	case l.Same >= sameStuck, known && l.Kind >= kindStuck:
+	case l.Same >= sameStuck, alike && l.Kind >= kindStuck:
 		l.Rung = recovery.RungStuck
-	case l.Same >= sameAgain, known && l.Kind >= kindAgain:
+	case l.Same >= sameAgain, alike && l.Kind >= kindAgain:
 		l.Rung = recovery.RungAgain
 	}
 	if l.Rung >= recovery.RungAgain {

@@ -24,6 +24,8 @@ const maxAction = 64 << 10
 var (
 	// fence matches a code block; the last one of a text is the action.
 	fence = recovery.NewPattern("(?s)```[ \t]*([\\w-]*)[ \t]*\\r?\\n(.*?)\\n?```")
+	// openFence matches a code block without an end.
+	openFence = recovery.NewPattern("(?s)```[ \t]*([\\w-]*)[ \t]*\\r?\\n(.+)$")
 	// functionTag matches the action of OpenHands' and Llama's text protocol.
 	functionTag = recovery.NewPattern(`(?s)<function=([\w.-]{1,80})>(.*?)(?:</function>|$)`)
 	// commandTag matches a shell command in tags: SWE-agent's XML form, OpenHands, CodeAct and others.
@@ -100,7 +102,11 @@ func FindAction(text string) (a Action, ok bool) {
 		}
 		return a, true
 	}
-	if m := lastMatch(fence, text); m != nil {
+	m := lastMatch(fence, text)
+	if m == nil {
+		m = lastMatch(openFence, text)
+	}
+	if m != nil {
 		tool := "bash"
 		switch strings.ToLower(m[1]) {
 		case "python", "py", "ipython", "javascript", "js":
