@@ -43,6 +43,7 @@ var finders = [...]finder{
 	{"found-path", []string{missingFile}, (*failureContext).foundPath, false},
 	{"script", []string{string(recovery.PermissionDenied)}, (*failureContext).notExecutable, false},
 	{"input", []string{timeout}, (*failureContext).waitsForInput, true},
+	{"endless", []string{timeout}, (*failureContext).endless, false},
 	{"background", []string{timeout}, (*failureContext).takesLong, true},
 	{"white-space", []string{recovery.EditFailed}, (*failureContext).whiteSpace, false},
 	{"left-behind", []string{syntax, other}, (*failureContext).leftBehind, false},

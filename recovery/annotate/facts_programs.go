@@ -72,12 +72,12 @@ func (s *failureContext) openFence() fact {
 		if last == "" || strings.Count(said, "```") != 2 {
 			return fact{}
 		}
-		return fact{say: "The three backticks that end the code block stand behind " + quoted(tail(last)) + ": they count only on a line of their own."}
+		return fact{say: "The three backticks that end the code block stand behind " + quoted(tail(last)) + ".", call: "Put them on a line of their own."}
 	}
 	if !strings.HasPrefix(said, "```") && !strings.Contains(said, "\n```") || strings.Count(said, "```") != 1 || len(said) > maxUncut {
 		return fact{}
 	}
-	return fact{say: "The code block has no end: three backticks on a line of their own are missing behind its last line."}
+	return fact{say: "The code block has no end.", call: "Close it with three backticks on a line of their own."}
 }
 
 // maxUncut is the length, in bytes, from which a message without an end was probably cut off by a limit.
@@ -118,10 +118,12 @@ func (s *failureContext) hereDocument() fact {
 			switch behind = strings.TrimLeft(behind, " \t"); {
 			case unended && behind != "" && strings.IndexByte("&|;>)", behind[0]) >= 0:
 				op, _, _ := strings.Cut(behind, " ")
-				return fact{say: "The line " + quoted(m[1]+" "+op+" …") + " does not end the here-document: " + quoted(m[1]) + " must be all of its line. What follows goes on the next line, or behind the `<<` of the first one."}
+				return fact{say: "The line " + quoted(m[1]+" "+op+" …") + " does not end the here-document: " + quoted(m[1]) + " must be all of its line.",
+					call: "Put what follows on the next line, or behind the `<<` of the first one."}
 			case operator != nil && behind == "" && strings.HasPrefix(strings.TrimLeft(next, " \t"), operator[1]):
 				next = strings.TrimSpace(strings.TrimLeft(next, " \t")[len(operator[1]):])
-				return fact{say: "A line cannot begin with " + quoted(operator[1]) + ": behind the " + quoted(m[1]) + " that ends the here-document, " + quoted(next) + " stands without it, or both stand behind the `<<` of the first line."}
+				return fact{say: "A line cannot begin with " + quoted(operator[1]) + ", not behind the " + quoted(m[1]) + " that ends a here-document either.",
+					call: "Put " + quoted(next) + " there without it, or both behind the `<<` of the first line."}
 			}
 		}
 	}
@@ -294,13 +296,42 @@ func (s *failureContext) longest() *trajectory.Invocation {
 	return nil
 }
 
+// serving matches commands that serve until they are ended.
+var serving = recovery.NewPattern(`^(?:\S*/)?(?:python3? (?:-u )?(?:-m http\.server|\S*manage\.py runserver)|(?:python3? -m )?(?:uvicorn|gunicorn|flask run)|rails (?:s|server)\b|` +
+	`(?:npm|yarn|pnpm) (?:run )?dev\b|(?:npx )?(?:vite|next dev|http-server|ng serve)\b)`)
+
+// endless finds a program that goes on until it is ended.
+func (s *failureContext) endless() fact {
+	for _, v := range s.programs {
+		has := func(options ...string) bool {
+			return slices.ContainsFunc(v.Words[1:], func(w string) bool {
+				return slices.ContainsFunc(options, func(o string) bool { return w == o || len(o) == 2 && strings.HasPrefix(w, o) })
+			})
+		}
+		switch {
+		case v.Program == "ping" && !has("-c", "-w"):
+			return s.commanded("`ping` goes on until it is ended", s.prepared(v, "ping -c 3"+strings.TrimPrefix(v.Text, "ping")), "`ping -c 3` ends")
+		case v.Program == "tail" && has("-f", "-F", "--follow"):
+			return fact{say: "`tail -f` goes on until it is ended; without `-f` it prints the end that is there now."}
+		case v.Program == "top" && !has("-n", "-b"):
+			return s.commanded("`top` goes on until it is ended", s.prepared(v, "top -b -n 1"), "`top -b -n 1` ends")
+		case serving.MatchString(v.Text) && !strings.HasSuffix(strings.TrimSpace(s.failingCall.Line()), "&") && !strings.Contains(v.Text, "\n"):
+			return s.commanded("It serves until it is ended, so the next calls need it in the background", s.prepared(v, "nohup "+v.Text+" > /tmp/server.log 2>&1 &"), "end the same command with `> /tmp/server.log 2>&1 &`")
+		}
+	}
+	return fact{}
+}
+
+// ownLimit matches messages of programs that have time limits of their own.
+var ownLimit = recovery.NewPattern(`(?i)^(?:curl|wget|ssh|git|fatal|E|W|ERROR|npm [\w!]+)(?:: |:? \()|\b(?:connection|read|connect|operation|request) timed out|ETIMEDOUT|ReadTimeout`)
+
 // downloading matches commands that take long because they download or build.
 var downloading = recovery.NewPattern(`(?i)^(?:sudo )?(?:\S*/)?(?:pip3?|conda|mamba|apt|apt-get|yum|dnf|apk|npm|yarn|pnpm|cargo|mvn|\S*gradlew?|\S*mvnw|make|cmake|go|docker|git|wget|curl|python3? -m pip)\b.*\b(?:install|create|build|clone|pull|update|compile|test|package|download|get|make|https?:)`)
 
 // takesLong describes how to run a command that takes longer than one call may.
 func (s *failureContext) takesLong() fact {
 	v := s.longest()
-	if v == nil || strings.Contains(s.failingCall.Line(), "nohup") || strings.HasSuffix(strings.TrimSpace(s.failingCall.Line()), "&") || !downloading.MatchString(v.Text) || strings.Contains(v.Text, "\n") {
+	if v == nil || ownLimit.MatchString(s.f.Line) || strings.Contains(s.failingCall.Line(), "nohup") || strings.HasSuffix(strings.TrimSpace(s.failingCall.Line()), "&") || !downloading.MatchString(v.Text) || strings.Contains(v.Text, "\n") {
 		return fact{}
 	}
 	text, elevated := strings.CutPrefix(v.Text, "sudo ")

@@ -77,8 +77,7 @@ func (s *failureContext) locked() fact {
 
 var noModule = recovery.NewPattern(`(?:ModuleNotFoundError|ImportError): No module named '?([\w]+)`)
 
-// module finds a module that the interpreter lacks: an earlier result may show the project's own environment, or
-// the note names a command that looks for one.
+// module finds a module that the interpreter lacks, where an earlier result shows the project's own environment.
 func (s *failureContext) module() fact {
 	name := s.firstMatch(noModule)
 	if name == "" {
@@ -94,19 +93,7 @@ func (s *failureContext) module() fact {
 	if venv != "" {
 		return fact{say: "The project has an environment of its own, " + quoted(venv) + ": that one may have " + quoted(name) + ".", call: s.run(venv + " -c 'import " + name + "'")}
 	}
-	v := s.longest()
-	if v == nil || !strings.HasPrefix(v.Program, "python") || len(v.Words) < 2 || !strings.HasSuffix(v.Words[1], ".py") || s.wrote(v.Words[1]) {
-		return fact{}
-	}
-	return fact{say: "Which interpreter runs, and whether the project has an environment or names " + quoted(name) + ", tells " +
-		quoted("which -a python; ls -d .venv venv; grep -rn "+name+" requirements*.txt pyproject.toml") + "."}
-}
-
-// wrote reports whether a call of this session created the file.
-func (s *failureContext) wrote(file string) bool {
-	return slices.ContainsFunc(s.earlierCalls(), func(c *call) bool {
-		return slices.ContainsFunc(c.Files(), func(f trajectory.File) bool { return f.Act == trajectory.Created && base(f.Path) == base(file) })
-	})
+	return fact{}
 }
 
 // noTable and noColumn match a database's errors about unknown names, source the table in a query.

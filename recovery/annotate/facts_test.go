@@ -62,13 +62,21 @@ func TestFacts(t *testing.T) {
 		{"prose that does not parse", agent(bash).run("DISCUSSION\nThere's an issue here.", "/bin/bash: line 2: unexpected EOF while looking for matching `''\n/bin/bash: line 4: syntax error: unexpected end of file"), "holds prose"},
 		{"what an earlier result printed", agent(bash).run("[File: /a/b.py (72 lines total)]\n1:import (", "/bin/bash: line 1: syntax error near unexpected token `('\n/bin/bash: line 1: `[File: /a/b.py (72 lines total)]'"), "an earlier result printed"},
 		{"Java as a command", agent(bash).run("public class A {\n    public B b;\n}", "/bin/bash: line 3: syntax error near unexpected token `}'\n/bin/bash: line 3: `}'"), "holds Java"},
-		{"a here-document that another line joins", agent(bash).run("python - <<'PY'\nprint(1)\nPY\n&& git diff", "1\nbash: -c: line 4: syntax error near unexpected token `&&'\nbash: -c: line 4: `&& git diff'\nExit code: 2"), "behind the `PY` that ends the here-document, `git diff` stands without it"},
+		{"a here-document that another line joins", agent(bash).run("python - <<'PY'\nprint(1)\nPY\n&& git diff", "1\nbash: -c: line 4: syntax error near unexpected token `&&'\nbash: -c: line 4: `&& git diff'\nExit code: 2"), "Put `git diff` there without it"},
 		{"a here-document that does not end", agent(bash).run("python - <<'PY'\nprint(1)\nPY && git diff", "bash: line 3: warning: here-document at line 1 delimited by end-of-file (wanted `PY')\n  File \"<stdin>\", line 2\n    PY && git diff\n       ^\nSyntaxError: invalid syntax\nExit code: 1"), "`PY && …` does not end"},
 		{"an operator without a here-document", agent(bash).run("make\n&& make test", "bash: -c: line 2: syntax error near unexpected token `&&'\nbash: -c: line 2: `&& make test'\nExit code: 2"), ""},
 		{"rg with options that grep has", agent(bash).run("rg -n 'a|b' src", "bash: line 1: rg: command not found\nExit code: 127"), "`grep -rnE -n 'a|b' src`"},
 		{"rg with options of its own", agent(bash).run("rg -n -S 'a|b' src", "bash: line 1: rg: command not found\nExit code: 127"), "`grep -rnE` usually does what `rg` does.\nKeep going"},
 		{"a module whose program is missing", agent(bash).run("pytest -q tests", "bash: line 1: pytest: command not found\nExit code: 127"), ""},
 		{"a file that was listed and is gone", agent(bash).run("ls -la a.tar.gz", "-rw-r--r-- 1 root root 336 Aug 14 06:03 a.tar.gz").run("rm a.tar.gz && ls -la a.tar.gz", "ls: cannot access 'a.tar.gz': No such file or directory\nExit code: 2"), ""},
+		{"no sudo", agent(bash).run("sudo apt-get update", "bash: sudo: command not found\nExit code: 127").run("sudo apt-get install -y jq", "bash: sudo: command not found\nExit code: 127"), "Without `sudo` the same command runs as the current user"},
+		{"a ping without an end", agent(bash).run("ping example.com", timedOut("ping example.com", "64 bytes from 93.184.216.34: icmp_seq=1 ttl=56 time=11 ms")), "`ping -c 3 example.com`"},
+		{"a log that is followed", agent(bash).run("tail -f app.log", timedOut("tail -f app.log", "ready")), "without `-f`"},
+		{"a server in the foreground", agent(bash).run("cd /w && python3 -m http.server 8000", timedOut("cd /w && python3 -m http.server 8000", "")), "`cd /w && nohup python3 -m http.server 8000 > /tmp/server.log 2>&1 &`"},
+		{"a time limit of the program's own", agent(bash).run("curl -m 5 http://10.0.0.1/a", "curl: (28) Connection timed out after 5001 milliseconds\nExit code: 28"), ""},
+		{"a module that is missing", agent(bash).run("python3 explore.py", "Traceback (most recent call last):\n  File \"/app/explore.py\", line 1, in <module>\n    import numpy\nModuleNotFoundError: No module named 'numpy'"+ended), ""},
+		{"a missing program with another behind it", agent(bash).run("ps aux", "/bin/sh: 1: ps: not found\nExit code: 127").run("netstat -t", "/bin/sh: 1: netstat: not found\nExit code: 127").
+			run("pgrep nginx && netstat -t || ss -t", "<returncode>0</returncode>\n<output>\n/bin/sh: 1: pgrep: not found\nLISTEN 0 511 0.0.0.0:8080\n</output>"), ""},
 		{"a blank is missing", agent(bash).run("find. -name pom.xml", "/bin/bash: line 12: find.: command not found\nExit code: 127"), "`find .` in place of `find.`"},
 		{"a stand-in that nobody saw", agent(bash).run("wget -O a https://example.com/a", "/bin/sh: 1: wget: not found\nExit code: 127"), ""},
 		{"a stand-in that ran", agent(bash).run("curl -s http://localhost/a", "ok").run("wget -O a https://example.com/a", "/bin/sh: 1: wget: not found\nExit code: 127"), "`curl -fsSLO` usually"},
@@ -150,6 +158,19 @@ func TestSaysItself(t *testing.T) {
 	c = agent(bash).run("rencrypt", "rencrypt: error: the following arguments are required: input_files\nExit code: 2").run("rencrypt", "rencrypt: error: the following arguments are required: input_files\nExit code: 2")
 	if note, _ := s.Note(c.seen(t)); !strings.Contains(note, "twice") {
 		t.Errorf("an exact repetition: %s", note)
+	}
+}
+
+// Python that often runs into the time limit is ended with a traceback.
+func TestInterrupted(t *testing.T) {
+	s, _ := stage(t, nil)
+	c, note := agent(bash), ""
+	for i, out := range []string{"reading", "sorting", "walking"} {
+		line := fmt.Sprintf("cd /app && timeout 30 python3 solve.py %d", i)
+		note, _ = s.Note(c.run(line, out+"\nExit code: 124").seen(t))
+	}
+	if !strings.Contains(note, "`cd /app && timeout -s INT 20 python3 solve.py 2` ends with a traceback") {
+		t.Errorf("the note is %q", note)
 	}
 }
 

@@ -32,6 +32,8 @@ var slots = [...]struct {
 	{"place", func(s *failureContext) string { return quoted(s.place()) }},
 	{"host", func(s *failureContext) string { return quoted(s.host()) }},
 	{"timeout_parameter", (*failureContext).timeoutParameter},
+	{"as_root", func(s *failureContext) string { return quoted(s.asRoot()) }},
+	{"interrupted", func(s *failureContext) string { return quoted(s.interrupted()) }},
 	{"created", func(s *failureContext) string { return listed(s.created(), 4, "and") }},
 }
 
@@ -89,6 +91,34 @@ var timeNames = recovery.NewPattern(`(?i)time_?out|max_?(?:time|duration|wait)|d
 // timeoutParameter returns the failing tool's parameter for its time limit.
 func (s *failureContext) timeoutParameter() string {
 	return quoted(s.findParameter(func(p trajectory.Parameter) bool { return timeNames.MatchString(p.Name) }).Name)
+}
+
+// asRoot returns the missing program if it runs others as root.
+func (s *failureContext) asRoot() string {
+	if program := s.program(); program == "sudo" || program == "doas" {
+		return program
+	}
+	return ""
+}
+
+// pythonRun matches a command that runs Python, with a time limit or not.
+var pythonRun = recovery.NewPattern(`^(?:timeout (?:-\S+ )*\d+\w? )?((?:\S*/)?python3? \S.*)$`)
+
+// interrupted returns the failing Python command with an interrupt in place of the time limit.
+func (s *failureContext) interrupted() string {
+	v := s.longest()
+	if v == nil {
+		return ""
+	}
+	m := pythonRun.FindStringSubmatch(v.Text)
+	if m == nil || strings.ContainsAny(v.Text, "\n<&") {
+		return ""
+	}
+	line := s.prepared(*v, "timeout -s INT 20 "+m[1])
+	if len(line) > maxQuoted || !s.permitted(line) {
+		return ""
+	}
+	return line
 }
 
 // places matches the position of a syntax error in a message, library files that the agent should not change.
