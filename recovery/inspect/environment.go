@@ -7,8 +7,8 @@ import (
 )
 
 // environmental are the categories of failures that the computer or its setup causes; the others are the model's
-// own mistakes.
-var environmental = []recovery.Category{recovery.CommandNotFound, recovery.PermissionDenied, recovery.ToolTimeout, recovery.FileNotFound,
+// own mistakes. A command that takes too long says nothing about the computer.
+var environmental = []recovery.Category{recovery.CommandNotFound, recovery.PermissionDenied, recovery.FileNotFound,
 	recovery.NetworkError, recovery.ToolRateLimited, recovery.DiskFull}
 
 const (

@@ -18,6 +18,7 @@ func TestEnvironment(t *testing.T) {
 		denied  = "\n! bash {\"command\":\"echo x > /etc/a\"}\n= bash: /etc/a: Permission denied\\n\\nCommand exited with code 1"
 		full    = "\n! bash {\"command\":\"cp a b\"}\n= cp: error writing 'b': No space left on device\\n\\nCommand exited with code 1"
 		absent  = "\n! bash {\"command\":\"cat q\"}\n= cat: q: No such file or directory\\n\\nCommand exited with code 1"
+		slow    = "\n! bash {\"command\":\"make\"}\n= Command timed out after 120 seconds"
 		invalid = "\n! edit {\"path\":\"a\"}\n= MCP error -32602: Input validation error: Invalid arguments for tool edit: Required at \\\"old_text\\\""
 	)
 	for _, c := range []struct {
@@ -31,6 +32,7 @@ func TestEnvironment(t *testing.T) {
 		{"three kinds among successes", notFound + listing + denied + listing + full, "[]"},
 		{"the last one succeeded", notFound + denied + full + listing, "[]"},
 		{"the model's own mistakes", notFound + denied + invalid, "[]"},
+		{"a command that takes long", notFound + denied + slow, "[]"},
 		{"long ago", notFound + denied + times(5, absent), "[]"},
 		{"a person spoke", notFound + denied + "\n> I mended that" + full, "[]"},
 	} {

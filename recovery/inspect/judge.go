@@ -81,8 +81,22 @@ func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 		f.Category, f.Fingerprint = recovery.CommandNotFound, fingerprint(r.Tool, recovery.CommandNotFound, "prose")
 		return f
 	}
+	if f.Category == recovery.SyntaxError {
+		found.line += v.pointedAt()
+	}
 	f.Fingerprint = fingerprint(r.Tool, found.category, found.line)
 	return f
+}
+
+// pointedAt returns the last line of code that a message points at. Two syntax errors with the same words are the
+// same only in the same code.
+func (v *view) pointedAt() string {
+	for i := len(v.lines) - 1; i > 0; i-- {
+		if v.is(i, carets) {
+			return " " + v.lines[i-1].text
+		}
+	}
+	return ""
 }
 
 // finding is the conclusion from the evidence. The zero finding means that nothing was found.

@@ -35,6 +35,11 @@ func TestCommandsDecideWhatIsData(t *testing.T) {
 	if f := judge("bash", `{"command":"cat a b"}`, "text of a\ncat: b: No such file or directory"); f.Category != recovery.FileNotFound || f.Confidence < Threshold {
 		t.Errorf("%+v", f)
 	}
+	for command, fails := range map[string]bool{"pgrep x": true, "pgrep x || ss -t": false} {
+		if f := judge("bash", command, "<returncode>0</returncode>\n<output>\n/bin/sh: 1: pgrep: not found\nLISTEN 0 511\n</output>"); f.Failed != fails {
+			t.Errorf("%s: %+v", command, f)
+		}
+	}
 	for command, fails := range map[string]bool{"grep x a": false, "make check": true, "cd a && diff b c": false} {
 		if f := judge("bash", command, "Exit code: 1\nOutput:\nsome text"); f.Failed != fails || f.Category != recovery.CategoryNone {
 			t.Errorf("%s: %+v", command, f)
@@ -75,7 +80,8 @@ func TestFingerprint(t *testing.T) {
 			t.Errorf("%q and %q differ:\n %q\n %q", pair[0], pair[1], normalise(a.Line), normalise(b.Line))
 		}
 	}
-	different := []string{"cat: a.txt: No such file or directory", "cat: b.txt: No such file or directory", "cat: a.txt: Permission denied",
+	different := []string{"  File \"a.py\", line 3\n    x = (\n        ^\nSyntaxError: invalid syntax", "  File \"b.py\", line 9\n    return 1 1\n        ^\nSyntaxError: invalid syntax",
+		"cat: a.txt: No such file or directory", "cat: b.txt: No such file or directory", "cat: a.txt: Permission denied",
 		"cat: part1.txt: No such file or directory", "cat: part2.txt: No such file or directory", "bash: line 1: uv: command not found", "bash: line 1: rg: command not found"}
 	seen := map[uint64]string{}
 	for _, text := range different {

@@ -12,6 +12,9 @@ func TestLadder(t *testing.T) {
 	fails := func(name string) string {
 		return "\n! bash {\"command\":\"cat " + name + "\"}\n= cat: " + name + ": No such file or directory\\n\\nCommand exited with code 1"
 	}
+	syntaxError := func(name string) string {
+		return "\n! bash {\"command\":\"python " + name + ".py\"}\n= File \\\"" + name + ".py\\\", line 3\\n    " + name + " = (\\n        ^\\nSyntaxError: invalid syntax\\n\\nCommand exited with code 1"
+	}
 	a := fails("a.txt")
 	for _, c := range []struct {
 		name, text string
@@ -21,6 +24,7 @@ func TestLadder(t *testing.T) {
 		{"first", a, recovery.Ladder{Rung: recovery.RungFirst, Same: 1, Kind: 1}},
 		{"the same again", a + listing + a, recovery.Ladder{Rung: recovery.RungAgain, Same: 2, Kind: 2, Met: 1}},
 		{"third of a kind", a + fails("b.txt") + fails("c.txt"), recovery.Ladder{Rung: recovery.RungAgain, Same: 1, Kind: 3, Met: 2}},
+		{"third syntax error", syntaxError("a") + syntaxError("b") + syntaxError("c"), recovery.Ladder{Rung: recovery.RungFirst, Same: 1, Kind: 3, Met: 2}},
 		{"third of the same", a + a + a, recovery.Ladder{Rung: recovery.RungStuck, Same: 3, Kind: 3, Met: 2, Given: 1}},
 		{"a person spoke", a + a + "\n< It is not there.\n> Now it is. Again." + a, recovery.Ladder{Rung: recovery.RungFirst, Same: 1, Kind: 1, Met: 2, Given: 1}},
 		{"a firm loop", times(3, listing), recovery.Ladder{Rung: recovery.RungStuck}},

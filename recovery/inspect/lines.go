@@ -280,9 +280,9 @@ func (v *view) wentOnAfter(i int) bool {
 }
 
 // excused reports whether a match of the rule is not a failure of this call: with exit code 0 only forms that
-// prove a failure behind a pipe count.
+// prove a failure behind a pipe count, and no missing program for which the command line has another one.
 func (v *view) excused(r *rule.Rule) bool {
-	return v.outcome == succeeded && r.Sure != certainly && !v.onlyErrors
+	return v.outcome == succeeded && (r.Sure != certainly && !v.onlyErrors || category(r) == recovery.CommandNotFound && strings.Contains(v.call.Line(), "||"))
 }
 
 // byOutcome decides without any known wording.
