@@ -336,15 +336,19 @@ func (s *failureContext) takesLong() fact {
 	}
 	text, elevated := strings.CutPrefix(v.Text, "sudo ")
 	program, _, _ := strings.Cut(text, " ")
+	state, yes := quoted(program)+" was still at work.", ""
 	if strings.HasPrefix(program, "apt") && strings.Contains(text, " install") && !strings.Contains(text, " -y") && !strings.Contains(text, " --yes") {
-		text += " -y" // in the background nobody can confirm
+		yes = " -y" // in the background nobody can confirm
+		if !strings.Contains(s.content, "Get:") {
+			state = quoted(program+" install") + " without `-y` waits for a yes."
+		}
 	}
-	log := " > /tmp/" + path.Base(program) + ".log 2>&1 &"
+	log := yes + " > /tmp/" + path.Base(program) + ".log 2>&1 &"
 	line := s.prepared(*v, "nohup "+text+log)
 	if elevated || len(line) > maxQuoted {
-		return fact{say: quoted(program) + " was still at work. In the background it can go on: end the same command with " + quoted(log) + ", then read the end of that log."}
+		return fact{say: state + " In the background it can go on: end the same command with " + quoted(log) + ", then read the end of that log."}
 	}
-	return s.commanded(quoted(program)+" was still at work. It can go on in the background, with a log whose end tells how far it is", line, quoted(line))
+	return s.commanded(state+" It can go on in the background, with a log whose end tells how far it is", line, quoted(line))
 }
 
 // prepared returns a command that replaces one program of the failing line, after what the line did before to enter
