@@ -14,7 +14,7 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7020,
 
-	"recovery/annotate":   3377,
+	"recovery/annotate":   3560,
 	"recovery/classify":   2940,
 	"recovery/fit":        4255,
 	"recovery/inspect":    4910,

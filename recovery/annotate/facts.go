@@ -41,6 +41,7 @@ var finders = [...]finder{
 	{"schema", []string{arguments, other}, (*failureContext).schemaFlaw, false},
 	{"server-fault", []string{arguments}, (*failureContext).serverFault, true},
 	{"found-path", []string{missingFile}, (*failureContext).foundPath, false},
+	{"near-name", []string{missingFile}, (*failureContext).nearName, false},
 	{"script", []string{string(recovery.PermissionDenied)}, (*failureContext).notExecutable, false},
 	{"input", []string{timeout}, (*failureContext).waitsForInput, true},
 	{"endless", []string{timeout}, (*failureContext).endless, false},

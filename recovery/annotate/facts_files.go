@@ -381,6 +381,98 @@ func (s *failureContext) foundPath() fact {
 	return f
 }
 
+// nearName finds the name that a listing of the same directory has in place of a missing one: the only name of nearly
+// the same letters, or for cd the only directory. The listing is in the failing result or in that of an earlier ls,
+// with nothing but failures since.
+func (s *failureContext) nearName() fact {
+	want := strings.TrimSuffix(s.failedPath(), "/")
+	if len(want) < 3 || strings.ContainsAny(want, `/\`) || strings.Count(s.failingCall.Line(), want) != 1 {
+		return fact{}
+	}
+	entries, enters := []string(nil), false
+	for _, v := range s.programs {
+		enters = enters || v.Program == "cd" && slices.ContainsFunc(v.Operands(), func(o string) bool { return strings.TrimSuffix(o, "/") == want })
+		if v.Program == "ls" && len(v.Operands()) == 0 {
+			entries = listedNames(s.content)
+		}
+	}
+	for _, c := range s.earlierCalls() {
+		if entries != nil {
+			break
+		}
+		if v := trajectory.Invocations(c.Line()); len(v) == 1 && v[0].Program == "ls" && len(v[0].Operands()) == 0 {
+			entries = listedNames(output(s.list[c.answer].Text()))
+		}
+		if s.worked(c) {
+			break
+		}
+	}
+	near, directories := []string(nil), []string(nil)
+	for _, e := range entries {
+		name := strings.TrimRight(e, "/*@")
+		if strings.EqualFold(name, want) {
+			return fact{}
+		}
+		if misspelt(want, name) {
+			near = append(near, name)
+		}
+		if strings.HasSuffix(e, "/") {
+			directories = append(directories, name)
+		}
+	}
+	if len(near) == 0 && enters && len(entries) == 1 {
+		near = directories
+	}
+	if len(near) != 1 {
+		return fact{}
+	}
+	f := fact{say: "The listing of this directory has " + quoted(near[0]) + " and no " + quoted(want) + "."}
+	for _, v := range s.programs {
+		if strings.Contains(v.Text, want) {
+			f.call = s.run(strings.Replace(v.Text, want, near[0], 1))
+		}
+	}
+	return f
+}
+
+// misspelt reports whether a name is another one with some letters too few or too many, or with two exchanged. A name
+// with another letter or number in its place is rather a sibling: test_a and test_b, v1 and v12.
+func misspelt(name, right string) bool {
+	if nameDigits.ReplaceAllString(name, "") == nameDigits.ReplaceAllString(right, "") {
+		return false
+	}
+	d := trajectory.Distance(name, right, len(name)/3)
+	if len(name) == len(right) {
+		return d == 1 && slices.Equal(slices.Sorted(slices.Values([]byte(name))), slices.Sorted(slices.Values([]byte(right))))
+	}
+	return d <= len(name)/3 && d == max(len(name)-len(right), len(right)-len(name))
+}
+
+var nameDigits = recovery.NewPattern(`\d+`)
+
+// listedName matches a line of ls: a name alone, or with the rights before it.
+var listedName = recovery.NewPattern(`^(?:([d-])[rwxsStT-]{9}[.+@]? +\d+ .*\d )?([\w.+-]+[/*@]?)$`)
+
+// listedNames returns the names of a listing, directories with a slash; nil if it has too many.
+func listedNames(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		m := listedName.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil || strings.Trim(m[2], "./") == "" || strings.HasPrefix(m[2], "bash-") {
+			continue
+		}
+		if m[1] == "d" {
+			m[2] = strings.TrimSuffix(m[2], "/") + "/"
+		}
+		if out = append(out, m[2]); len(out) > maxListed {
+			return nil
+		}
+	}
+	return out
+}
+
+// maxListed limits the names of a listing that are compared.
+const maxListed = 200
+
 // sameRoot reports whether two absolute paths begin with the same directory.
 func sameRoot(a, b string) bool {
 	x, y := elements(a), elements(b)

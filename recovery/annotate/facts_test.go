@@ -46,6 +46,13 @@ func TestFacts(t *testing.T) {
 	}{
 		{"no fact", agent(bash).run("cat a/b.txt", "cat: a/b.txt: No such file or directory"+ended), ""},
 		{"a path that a search printed", agent(bash, read).run("find . -name parser.go", "./internal/core/parser.go\n").call("read", object{"path": "parser.go"}, "Error: ENOENT: no such file or directory, open 'parser.go'"), "at `internal/core/parser.go`"},
+		{"the only directory of a listing", agent(bash).run("ls -F", "fasterxml/\n").run("cd fastjson/", "/bin/bash: line 17: cd: fastjson/: No such file or directory\nExit code: 1"), "has `fasterxml` and no `fastjson`. Run `cd fasterxml/`"},
+		{"a near name in the same result", agent(bash).run("cd fastxml\nls -F", "/bin/bash: line 17: cd: fastxml: No such file or directory\nfasterxml/\nfaker/\nExit code: 1"), "has `fasterxml` and no `fastxml`. Run `cd fasterxml`"},
+		{"a near name in a long listing", agent(bash).run("ls -la", "total 8\ndrwxr-xr-x 2 root root 4096 Aug 14 06:03 .\n-rw-r--r-- 1 root root 336 Aug 14 06:03 settings.py\n").run("cat setting.py", "cat: setting.py: No such file or directory"+ended), "has `settings.py` and no `setting.py`"},
+		{"a sibling", agent(bash).run("ls", "test_a.py\nv12.py\n").run("cat test_c.py v1.py", "cat: test_c.py: No such file or directory"+ended), ""},
+		{"two exchanged letters", agent(bash).run("ls", "utils.py\nmain.py\n").run("cat utlis.py", "cat: utlis.py: No such file or directory"+ended), "has `utils.py` and no `utlis.py`"},
+		{"two near names", agent(bash).run("ls", "settings.py\nsettings.pyc\n").run("cat setting.py", "cat: setting.py: No such file or directory"+ended), ""},
+		{"a listing of another directory", agent(bash).run("ls -F", "fasterxml/\n").run("cd fasterxml", "").run("cd fastjson", "/bin/bash: line 17: cd: fastjson: No such file or directory\nExit code: 1"), ""},
 		{"two such paths", agent(bash, read).run("find . -name parser.go", "./a/parser.go\n./b/parser.go\n").call("read", object{"path": "parser.go"}, "Error: ENOENT: no such file or directory, open 'parser.go'"), ""},
 		{"its folder agrees", agent(bash).run("git status", "modified: web/core/parser.go\n").run("cat core/parser.go", "cat: core/parser.go: No such file or directory"+ended), "at `web/core/parser.go`"},
 		{"only its name agrees", agent(bash).run("git status", "modified: web/parser.go\n").run("cat core/parser.go", "cat: core/parser.go: No such file or directory"+ended), ""},
