@@ -72,12 +72,12 @@ func (s *failureContext) openFence() fact {
 		if last == "" || strings.Count(said, "```") != 2 {
 			return fact{}
 		}
-		return fact{say: "The three backticks that end the code block stand behind " + quoted(tail(last)) + ".", call: "Put them on a line of their own."}
+		return fact{say: "The three backticks that end the code block stand behind " + quoted(tail(last)) + ".", call: "Put the closing three backticks on a line of their own."}
 	}
 	if !strings.HasPrefix(said, "```") && !strings.Contains(said, "\n```") || strings.Count(said, "```") != 1 || len(said) > maxUncut {
 		return fact{}
 	}
-	return fact{say: "The code block has no end.", call: "Close it with three backticks on a line of their own."}
+	return fact{say: "The code block has no end.", call: "Close the code block with three backticks on a line of their own."}
 }
 
 // maxUncut is the length, in bytes, from which a message without an end was probably cut off by a limit.
@@ -115,15 +115,16 @@ func (s *failureContext) hereDocument() fact {
 			}
 			rest = after
 			behind, next, _ := strings.Cut(after, "\n")
-			switch behind = strings.TrimLeft(behind, " \t"); {
-			case unended && behind != "" && strings.IndexByte("&|;>)", behind[0]) >= 0:
-				op, _, _ := strings.Cut(behind, " ")
+			behind = strings.TrimLeft(behind, " \t")
+			op, _, _ := strings.Cut(behind, " ")
+			switch {
+			case behind != "" && strings.IndexByte("&|;>)", behind[0]) >= 0 && (unended || strings.Contains(s.content, m[1]+" "+op)):
 				return fact{say: "The line " + quoted(m[1]+" "+op+" …") + " does not end the here-document: " + quoted(m[1]) + " must be all of its line.",
-					call: "Put what follows on the next line, or behind the `<<` of the first one."}
+					call: "Put what follows " + quoted(m[1]) + " on the next line, or behind the `<<` of the first one."}
 			case operator != nil && behind == "" && strings.HasPrefix(strings.TrimLeft(next, " \t"), operator[1]):
 				next = strings.TrimSpace(strings.TrimLeft(next, " \t")[len(operator[1]):])
 				return fact{say: "A line cannot begin with " + quoted(operator[1]) + ", not behind the " + quoted(m[1]) + " that ends a here-document either.",
-					call: "Put " + quoted(next) + " there without it, or both behind the `<<` of the first line."}
+					call: "Put " + quoted(next) + " on that line without " + quoted(operator[1]) + ", or with it behind the `<<` of the first line."}
 			}
 		}
 	}
@@ -186,6 +187,14 @@ func (s *failureContext) noSystemd() fact {
 		}
 	}
 	return fact{say: "There is no systemd here: `service NAME start` starts a service, or the program itself can be started."}
+}
+
+// foreignPatch finds the patch program of another agent.
+func (s *failureContext) foreignPatch() fact {
+	if program := s.program(); program == "apply_patch" || program == "applypatch" {
+		return fact{say: quoted(program) + " is no program of this shell: a script can make the change, or `git apply` with a unified diff, which has `---`, `+++` and `@@` with line numbers."}
+	}
+	return fact{}
 }
 
 // standIns maps programs to others that do the same. None of them installs or downloads software. The programs
