@@ -407,7 +407,7 @@ func (s *failureContext) nearName() fact {
 			break
 		}
 	}
-	near, directories := []string(nil), []string(nil)
+	near, dirs := []string(nil), []string(nil)
 	for _, e := range entries {
 		name := strings.TrimRight(e, "/*@")
 		if strings.EqualFold(name, want) {
@@ -417,11 +417,11 @@ func (s *failureContext) nearName() fact {
 			near = append(near, name)
 		}
 		if strings.HasSuffix(e, "/") {
-			directories = append(directories, name)
+			dirs = append(dirs, name)
 		}
 	}
 	if len(near) == 0 && enters && len(entries) == 1 {
-		near = directories
+		near = dirs
 	}
 	if len(near) != 1 {
 		return fact{}
