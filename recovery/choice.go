@@ -115,7 +115,7 @@ type Wish struct {
 
 // LearnedCell is what is known about one chain and model.
 type LearnedCell struct {
-	Key      string       `json:"key"` // the client with these outcomes; * for all clients together
+	Key      string       `json:"key"` // the client with these outcomes
 	Chain    string       `json:"chain"`
 	Model    string       `json:"model"`
 	Decision string       `json:"decision"` // chain (the order of the chain), learned (the order of the arms), or observe (no notes)

@@ -103,11 +103,8 @@ var decisionTexts = map[string]string{
 
 // keySuffix names the gateway key whose outcomes are counted.
 func keySuffix(key string) string {
-	switch key {
-	case "":
+	if key == "" {
 		return ""
-	case "*":
-		return ", all keys"
 	}
 	return ", key " + key
 }

@@ -22,9 +22,6 @@ const (
 	priorStrength = 3
 	// perSession limits the outcomes of one session that count for a chain and model.
 	perSession = 4
-	// minKeys is the number of different gateway keys that a shared counter needs, perKey the limit of outcomes of one key
-	// in it, so that no client decides about another client's notes.
-	minKeys, perKey = 4, 8
 	// One of probeEvery sessions is used to compare a note with no note.
 	probeEvery = 10
 	// optimism is the part of the distance from a rate to its interval's upper end that counts in the order of strategies, so
@@ -35,47 +32,43 @@ const (
 // noNote is the strategy of giving no note.
 const noNote = ""
 
-// allKeys is the owner of the counters that all keys share.
-const allKeys = "*"
-
-// counterKey identifies a counter. An empty model means all models; an empty task or template means all tasks or
-// templates.
-type counterKey struct{ owner, chain, strategy, model, task, template string }
+// counterKey identifies a counter. Each gateway key has its own, so that no client decides about another client's
+// notes. An empty model means all models; an empty task or template means all tasks or templates.
+type counterKey struct{ key, chain, strategy, model, task, template string }
 
 // counter sums the weighted outcomes of one strategy; the newest have the highest weight.
 type counter struct {
 	wins, losses float64
 	n            int
-	keys         map[string]int // outcomes by gateway key; only in shared counters
 }
 
 // Counts are the counters of a corpus at one time. They are immutable.
 type Counts struct {
 	priors   Priors
-	counters map[counterKey]*counter
-	censored map[counterKey]int // by owner, chain and model
+	counters map[counterKey]counter
+	censored map[counterKey]int // by key, chain and model
 }
 
 // Fold counts observations, which must be in the order in which they were made.
 func Fold(priors Priors, list []Observation, now time.Time) *Counts {
-	c := &Counts{priors: priors, counters: map[counterKey]*counter{}, censored: map[counterKey]int{}}
+	c := &Counts{priors: priors, counters: map[counterKey]counter{}, censored: map[counterKey]int{}}
 	said := map[counterKey]int{}
 	for i := range slices.Backward(list) { // newest first, so that limits drop the oldest
 		o := &list[i]
-		session := counterKey{owner: o.Session, chain: o.Chain, model: o.Model}
+		session := counterKey{key: o.Session, chain: o.Chain, model: o.Model}
 		if said[session]++; said[session] > perSession {
 			continue
 		}
 		v, counts := value(o.Outcome)
 		if !counts {
-			c.censored[counterKey{owner: o.Key, chain: o.Chain, model: o.Model}]++
+			c.censored[counterKey{key: o.Key, chain: o.Chain, model: o.Model}]++
 			continue
 		}
 		weight := math.Exp2(-max(0, now.Sub(time.Unix(o.Time, 0)).Seconds()) / halfLife.Seconds())
 		for _, k := range levels(counterKey{o.Key, o.Chain, o.Strategy, o.Model, o.Task, o.Template}) {
-			c.add(k, o.Key, v, weight)
-			k.owner = allKeys
-			c.add(k, o.Key, v, weight)
+			t := c.counters[k]
+			w := weight * math.Exp2(-float64(t.n)/halfCount) // the newest are counted first
+			c.counters[k] = counter{t.wins + v*w, t.losses + (1-v)*w, t.n + 1}
 		}
 	}
 	return c
@@ -102,45 +95,14 @@ func levels(k counterKey) (out []counterKey) {
 	return out
 }
 
-func (c *Counts) add(k counterKey, key string, v, weight float64) {
-	t := c.counters[k]
-	if t == nil {
-		t = &counter{}
-		c.counters[k] = t
-	}
-	if k.owner == allKeys {
-		if t.keys == nil {
-			t.keys = map[string]int{}
-		}
-		if t.keys[key] == perKey {
-			return
-		}
-		t.keys[key]++
-	}
-	weight *= math.Exp2(-float64(t.n) / halfCount) // the newest are counted first
-	t.wins, t.losses, t.n = t.wins+v*weight, t.losses+(1-v)*weight, t.n+1
-}
-
-// known reports whether a counter has enough outcomes.
-func (t *counter) known() bool {
-	return t != nil && t.n >= minOutcomes && (t.keys == nil || len(t.keys) >= minKeys)
-}
-
-// finest returns the most specific known counter of a strategy and its owner: first those of the question's own key,
-// then the shared ones. It returns an empty counter if there is none. Counters of all models, and counters of
-// all messages if no chain explains the failure, are used only if any is set.
-func (c *Counts) finest(q recovery.Question, template, strategy string, any bool) (t counter, owner string) {
-	for _, owner := range []string{q.Key, allKeys} {
-		for _, k := range levels(counterKey{owner, q.Chain, strategy, q.Model, string(q.Task), template}) {
-			if !any && (k.model != q.Model || k.chain == recovery.Unexplained && k.template == "") {
-				break
-			}
-			if t := c.counters[k]; t.known() {
-				return *t, owner
-			}
+// finest returns the most specific counter of a strategy with enough outcomes, or an empty one.
+func (c *Counts) finest(q recovery.Question, template, strategy string) counter {
+	for _, k := range levels(counterKey{q.Key, q.Chain, strategy, q.Model, string(q.Task), template}) {
+		if t := c.counters[k]; t.n >= minOutcomes {
+			return t
 		}
 	}
-	return counter{}, ""
+	return counter{}
 }
 
 // estimate is a success rate with its 95 % interval.
@@ -171,15 +133,14 @@ func (c *Counts) Choose(q recovery.Question, template string) recovery.Preferenc
 	out := recovery.Preference{Strategies: q.Strategies, Template: template}
 	seen, est := 0, map[string]estimate{}
 	for _, s := range q.Strategies {
-		t, _ := c.finest(q, template, s, true)
+		t := c.finest(q, template, s)
 		seen, est[s] = seen+t.n, c.estimate(q.Chain, s, t)
 	}
 	if seen == 0 {
 		return out
 	}
 	out.Strategies = slices.SortedStableFunc(slices.Values(q.Strategies), func(x, y string) int { return cmp.Compare(est[y].orderValue(), est[x].orderValue()) })
-	silent, _ := c.finest(q, template, noNote, true)
-	out.Withhold = c.withholds(q, out.Strategies[0], est[out.Strategies[0]], silent)
+	out.Withhold = c.withholds(q, out.Strategies[0], est[out.Strategies[0]], c.finest(q, template, noNote))
 	return out
 }
 
@@ -209,9 +170,17 @@ func (c *Counts) Known(q recovery.Question, template string) (best recovery.Lear
 		return best, false
 	}
 	for _, s := range q.Strategies {
-		t, owner := c.finest(q, template, s, false)
-		if p := c.pattern(counterKey{owner: owner, chain: q.Chain, strategy: s, model: q.Model, template: template}, t); t.n > 0 && (!ok || p.Lower > best.Lower) {
-			best, ok = p, true
+		for _, k := range levels(counterKey{q.Key, q.Chain, s, q.Model, string(q.Task), template}) {
+			if k.model != q.Model || k.chain == recovery.Unexplained && k.template == "" {
+				break // too general
+			}
+			if t := c.counters[k]; t.n >= minOutcomes {
+				k.template = template
+				if p := c.pattern(k, t); !ok || p.Lower > best.Lower {
+					best, ok = p, true
+				}
+				break
+			}
 		}
 	}
 	return best, ok
@@ -219,7 +188,7 @@ func (c *Counts) Known(q recovery.Question, template string) (best recovery.Lear
 
 func (c *Counts) pattern(k counterKey, t counter) recovery.LearnedPattern {
 	e := c.estimate(k.chain, k.strategy, t)
-	return recovery.LearnedPattern{Key: k.owner, Chain: k.chain, Template: k.template, Model: k.model, Strategy: k.strategy, Observations: t.n, Rate: e.rate, Lower: e.low}
+	return recovery.LearnedPattern{Key: k.key, Chain: k.chain, Template: k.template, Model: k.model, Strategy: k.strategy, Observations: t.n, Rate: e.rate, Lower: e.low}
 }
 
 // seed returns a hash of names.

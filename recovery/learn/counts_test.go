@@ -66,10 +66,6 @@ func TestChoose(t *testing.T) {
 		"this wording":        {[]seen{{12, bad, "failure", worded}, {24, bad, "success", nil}}, func(q *recovery.Question) { q.Line = "Timed out" }, good},
 		"too few so worded":   {[]seen{{11, bad, "failure", worded}, {24, bad, "success", nil}}, func(q *recovery.Question) { q.Line = "Timed out" }, bad},
 		"one other key":       {[]seen{{200, bad, "failure", of("mallory")}}, nil, bad},
-		"three other keys":    {[]seen{{8, bad, "failure", of("a")}, {8, bad, "failure", of("b")}, {8, bad, "failure", of("c")}}, nil, bad},
-		"four other keys":     {[]seen{{4, bad, "failure", of("a")}, {4, bad, "failure", of("b")}, {4, bad, "failure", of("c")}, {4, bad, "failure", of("d")}}, nil, good},
-		"one of four is loud": {[]seen{{500, bad, "failure", of("a")}, {8, bad, "success", of("b")}, {8, bad, "success", of("c")}, {8, bad, "success", of("d")}}, nil, bad},
-		"own before others'":  {[]seen{{12, bad, "success", nil}, {8, bad, "failure", of("b")}, {8, bad, "failure", of("c")}, {8, bad, "failure", of("d")}, {8, bad, "failure", of("e")}}, nil, bad},
 	} {
 		q := recovery.Question{Session: "s2", Key: "alice", Model: "m", Chain: "timeout", Strategies: []string{bad, good}}
 		if c.ask != nil {
@@ -175,7 +171,7 @@ func TestKnownOnlyWhereLearned(t *testing.T) {
 	})
 }
 
-// The report has what each key brought, and what all together did once they are enough.
+// The report has what each key brought.
 func TestReportOfKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t)
@@ -194,10 +190,10 @@ func TestReportOfKeys(t *testing.T) {
 		for _, c := range r.Cells {
 			got = append(got, fmt.Sprint(c.Key, " ", c.Decision, " ", c.Arms[0].Observations))
 		}
-		if want := []string{" learned 15", "* learned 32", "a learned 15", "b learned 15", "c learned 15"}; !slices.Equal(got, want) {
+		if want := []string{" learned 15", "a learned 15", "b learned 15", "c learned 15"}; !slices.Equal(got, want) {
 			t.Errorf("cells %q, want %q", got, want)
 		}
-		if len(r.Patterns) != 5 || r.Patterns[0].Rate > 0.5 || r.Patterns[2].Rate < 0.5 || r.Patterns[2].Lower > r.Patterns[2].Rate {
+		if len(r.Patterns) != 4 || r.Patterns[0].Rate > 0.5 || r.Patterns[1].Rate < 0.5 || r.Patterns[1].Lower > r.Patterns[1].Rate {
 			t.Errorf("patterns %+v", r.Patterns)
 		}
 	})

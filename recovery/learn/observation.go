@@ -97,7 +97,7 @@ func (r *rules) check(o *Observation, now time.Time) error {
 	switch {
 	case o.V != version:
 		return fmt.Errorf("version %d, this program has %d", o.V, version)
-	case !plain(o.ID, maxID) || o.ID == "", !plain(o.Session, maxID) || o.Session == "", !plain(o.Model, maxModel), !plain(o.Key, maxModel), o.Key == allKeys:
+	case !plain(o.ID, maxID) || o.ID == "", !plain(o.Session, maxID) || o.Session == "", !plain(o.Model, maxModel), !plain(o.Key, maxModel):
 		return errors.New("a name that is empty, too long, or no word")
 	case at.After(now.Add(maxAhead)) || at.Before(now.Add(-maxAge)):
 		return errors.New("from the future, or too old")

@@ -159,7 +159,7 @@ func (o *Outcomes) Observe(ev recovery.Event) {
 	if !plain(model, maxModel) {
 		model = ""
 	}
-	if !plain(key, maxModel) || key == allKeys {
+	if !plain(key, maxModel) {
 		key = hashOf("key", key)
 	}
 	iv := &intervention{Session: ev.Session, Fingerprint: a.Fingerprint, opened: time.Now(), Model: ev.Model, Category: a.Category, HeldOut: a.HeldOut, Withheld: a.Withheld,

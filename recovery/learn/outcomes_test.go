@@ -198,7 +198,7 @@ func TestPoisonedCorpus(t *testing.T) {
 			func(o *learn.Observation) { o.V = 2 }, func(o *learn.Observation) { o.ID = "" }, func(o *learn.Observation) { o.Session = "a b" },
 			func(o *learn.Observation) { o.Time += 3600 }, func(o *learn.Observation) { o.Time = 0 }, func(o *learn.Observation) { o.Time = -1 << 62 },
 			func(o *learn.Observation) { o.Chain = "no" }, func(o *learn.Observation) { o.Strategy = "rm_rf" }, func(o *learn.Observation) { o.Outcome = "1e9" },
-			func(o *learn.Observation) { o.Key = "*" }, func(o *learn.Observation) { o.Key = "a b" }, func(o *learn.Observation) { o.Task = "x" }, func(o *learn.Observation) { o.Template = "my secret" }, func(o *learn.Observation) { o.Model = strings.Repeat("m", 200) },
+			func(o *learn.Observation) { o.Key = "a b" }, func(o *learn.Observation) { o.Task = "x" }, func(o *learn.Observation) { o.Template = "my secret" }, func(o *learn.Observation) { o.Model = strings.Repeat("m", 200) },
 			func(o *learn.Observation) { o.Template = strings.Repeat("no ", 30) + "no" },
 		}
 		for i, change := range bad {

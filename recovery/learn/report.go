@@ -32,13 +32,13 @@ func (o *Outcomes) Report(ctx context.Context) (recovery.Learned, error) {
 
 func (c *Counts) report() (cells []recovery.LearnedCell, patterns []recovery.LearnedPattern) {
 	cells, patterns = []recovery.LearnedCell{}, []recovery.LearnedPattern{}
-	whole := map[counterKey]bool{} // one entry for each owner, chain and model
+	whole := map[counterKey]bool{} // one entry for each key, chain and model
 	for k, t := range c.counters {
-		switch shared := k.owner == allKeys; {
-		case k.template != "" && t.known() && k.strategy != noNote:
-			patterns = append(patterns, c.pattern(k, *t))
-		case k.template == "" && k.task == "" && k.model != "" && (!shared || t.known()):
-			whole[counterKey{owner: k.owner, chain: k.chain, model: k.model}] = true
+		switch {
+		case k.template != "" && t.n >= minOutcomes && k.strategy != noNote:
+			patterns = append(patterns, c.pattern(k, t))
+		case k.template == "" && k.task == "" && k.model != "":
+			whole[counterKey{key: k.key, chain: k.chain, model: k.model}] = true
 		}
 	}
 	for k := range c.censored {
@@ -56,15 +56,12 @@ func (c *Counts) report() (cells []recovery.LearnedCell, patterns []recovery.Lea
 	return cells, patterns
 }
 
-// cell returns what is known about the strategies of one owner, chain and model, for all tasks.
+// cell returns what is known about the strategies of one key, chain and model, for all tasks.
 func (c *Counts) cell(k counterKey) recovery.LearnedCell {
-	out := recovery.LearnedCell{Key: k.owner, Chain: k.chain, Model: k.model, Decision: "chain", Censored: c.censored[k]}
+	out := recovery.LearnedCell{Key: k.key, Chain: k.chain, Model: k.model, Decision: "chain", Censored: c.censored[k]}
 	arm := func(strategy string) (recovery.LearnedArm, counter) {
 		k.strategy = strategy
-		var t counter
-		if known := c.counters[k]; known != nil {
-			t = *known
-		}
+		t := c.counters[k]
 		e := c.estimate(k.chain, strategy, t)
 		return recovery.LearnedArm{Strategy: strategy, Observations: t.n, Rate: e.rate, CI: [2]float64{e.low, e.high}}, t
 	}
@@ -74,7 +71,7 @@ func (c *Counts) cell(k counterKey) recovery.LearnedCell {
 			continue
 		}
 		out.Arms = append(out.Arms, a)
-		if t, _ := c.finest(recovery.Question{Key: k.owner, Chain: k.chain, Model: k.model}, "", s, true); t.n > 0 {
+		if c.finest(recovery.Question{Key: k.key, Chain: k.chain, Model: k.model}, "", s).n > 0 {
 			out.Decision = "learned"
 		}
 	}
@@ -82,7 +79,7 @@ func (c *Counts) cell(k counterKey) recovery.LearnedCell {
 		return cmp.Or(cmp.Compare(y.Rate, x.Rate), cmp.Compare(x.Strategy, y.Strategy))
 	})
 	without, silent := arm(noNote)
-	if out.Decision == "learned" && silent.known() && out.Arms[0].CI[1] < without.CI[0] {
+	if out.Decision == "learned" && silent.n >= minOutcomes && out.Arms[0].CI[1] < without.CI[0] {
 		out.Decision = "observe"
 	}
 	if len(out.Arms) > 0 {
