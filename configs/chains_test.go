@@ -155,7 +155,7 @@ func TestOperatorsChains(t *testing.T) {
 		`my.yaml:10:5: strategies.chains.time_out: there is no category "time_out": did you mean timeout?`,
 		`my.yaml:6:17: strategies.chains.timeout[0].steps[0]: tells the agent to run something as another user (sudo): steps never do, leave that to ask_user`,
 		`my.yaml:7:9: strategies.chains.timeout[1].iterations: a new strategy needs an estimate, at least 1`,
-		`my.yaml:9:17: strategies.chains.timeout[1].steps[0]: has the unknown slot {progam}: did you mean {program}?`,
+		`my.yaml:9:17: strategies.chains.timeout[1].steps[0]: has the unknown slot {progam}: did you mean program?`,
 	}
 	if err == nil {
 		t.Fatal("bad changes pass")

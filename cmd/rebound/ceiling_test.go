@@ -14,11 +14,11 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7020,
 
-	"recovery/annotate":   3560,
+	"recovery/annotate":   3480,
 	"recovery/classify":   2940,
 	"recovery/fit":        4255,
 	"recovery/inspect":    4910,
-	"recovery/learn":      2121,
+	"recovery/learn":      2080,
 	"recovery/plan":       1862,
 	"recovery/repair":     4970,
 	"recovery/rule":       1289,

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
@@ -16,15 +14,6 @@ import (
 
 // AskUser is the last strategy of every chain: the model asks the user for something specific.
 const AskUser = "ask_user"
-
-// Limits of a chain; they keep notes short.
-const (
-	maxStrategies  = 12
-	maxSteps       = 4
-	maxStep        = 400 // per alternative, in runes
-	maxAlternative = 16
-	maxIterations  = 20
-)
 
 // Strategy is one way to continue after a failure of its chain's category.
 type Strategy struct {
@@ -106,7 +95,6 @@ func changed(chain, entries []Strategy, key string) (out []Strategy, errs []erro
 	out = slices.Clone(chain)
 	for i, s := range entries {
 		at := fmt.Sprintf("%s[%d]", key, i)
-		errs = append(errs, s.check(at)...)
 		if slices.ContainsFunc(entries[:i], func(o Strategy) bool { return o.Name == s.Name }) {
 			errs = append(errs, fmt.Errorf("%s.name: %q is used twice in this chain", at, short(s.Name)))
 		}
@@ -116,10 +104,7 @@ func changed(chain, entries []Strategy, key string) (out []Strategy, errs []erro
 			out = slices.Insert(out, k, Strategy{Name: s.Name})
 		}
 		out[k] = out[k].changed(s)
-		errs = append(errs, out[k].complete(at)...)
-	}
-	if len(out) > maxStrategies {
-		errs = append(errs, fmt.Errorf("%s: has more than %d strategies, including the built-in ones", key, maxStrategies))
+		errs = append(errs, out[k].check(at)...)
 	}
 	return out, errs
 }
@@ -185,7 +170,7 @@ var dangerous = recovery.NewPattern(`(?i)\b(?:(?:un)?install(?:s|ed|ing)?|delet(
 	`truncate|mkfs|chmod|chown|chgrp|setfacl|icacls|takeown|kill|pkill|killall|reboot|shutdown)\b|` +
 	`\b(?:apt|apt-get|yum|dnf|apk|brew|pacman|choco|winget|pip3?|npm|pnpm|yarn|cargo|gem|go)\s+(?:add|get|i)\b|\bdd\s+if=|--force\b|\breset --hard\b|\bgit clean\b`)
 
-// check reports the problems of the fields that are set.
+// check reports every problem of a complete strategy.
 func (s Strategy) check(key string) (errs []error) {
 	add := func(part, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s.%s: %s", key, part, fmt.Sprintf(format, args...)))
@@ -193,14 +178,11 @@ func (s Strategy) check(key string) (errs []error) {
 	if !strategyName.MatchString(s.Name) {
 		add("name", "%q cannot be a name: use 2 to 40 lower-case letters, digits and _", short(s.Name))
 	}
-	if s.Priority < 0 || s.Priority > 1000 {
-		add("priority", "must be between 0 and 1000")
+	if !(s.Confidence > 0 && s.Confidence <= 1) {
+		add("confidence", "a new strategy needs one, above 0 and at most 1")
 	}
-	if !(s.Confidence >= 0 && s.Confidence <= 1) {
-		add("confidence", "must be above 0 and at most 1")
-	}
-	if s.Iterations < 0 || s.Iterations > maxIterations {
-		add("iterations", "must be between 1 and %d", maxIterations)
+	if s.Iterations < 1 {
+		add("iterations", "a new strategy needs an estimate, at least 1")
 	}
 	for i, name := range s.Needs {
 		if needed([]string{name}) == 0 {
@@ -212,42 +194,19 @@ func (s Strategy) check(key string) (errs []error) {
 			add(fmt.Sprintf("does[%d]", i), "%q is not a known deed: there are %s", short(name), strings.Join(recovery.DeedNames(), ", "))
 		}
 	}
-	if len(s.Steps) > maxSteps {
-		add("steps", "at most %d fit into a note", maxSteps)
+	if len(s.Steps) == 0 {
+		add("steps", "a new strategy needs at least one step")
 	}
 	for i, step := range s.Steps {
 		part := fmt.Sprintf("steps[%d]", i)
-		switch {
-		case strings.TrimSpace(step) == "":
-			add(part, "is empty")
-		case slices.ContainsFunc(strings.Split(step, "||"), func(one string) bool { return utf8.RuneCountInString(one) > maxStep }):
-			add(part, "is longer than %d characters", maxStep)
-		case strings.Count(step, "||") >= maxAlternative:
-			add(part, "has more than %d alternatives", maxAlternative)
-		case !utf8.ValidString(step) || strings.ContainsFunc(step, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }):
-			add(part, "must be one line of text")
+		switch err := checkTemplate(step); {
+		case err != nil:
+			add(part, "%s", err)
 		case elevated.MatchString(step):
 			add(part, "tells the agent to run something as another user (%s): steps never do, leave that to %s", elevated.FindString(step), AskUser)
 		case s.Name != AskUser && !s.Risky && dangerous.MatchString(step):
 			add(part, "%q installs, deletes or changes permissions: mark the strategy with risky: true", dangerous.FindString(step))
 		}
-		if err := checkTemplate(step); err != nil {
-			add(part, "%s", err)
-		}
-	}
-	return errs
-}
-
-// complete reports missing fields of a strategy, and the problems of an ask_user strategy.
-func (s Strategy) complete(key string) (errs []error) {
-	if s.Confidence == 0 {
-		errs = append(errs, fmt.Errorf("%s.confidence: a new strategy needs one, above 0 and at most 1", key))
-	}
-	if s.Iterations == 0 {
-		errs = append(errs, fmt.Errorf("%s.iterations: a new strategy needs an estimate, at least 1", key))
-	}
-	if len(s.Steps) == 0 {
-		errs = append(errs, fmt.Errorf("%s.steps: a new strategy needs at least one step", key))
 	}
 	if s.Name != AskUser {
 		return errs
@@ -256,9 +215,9 @@ func (s Strategy) complete(key string) (errs []error) {
 		errs = append(errs, fmt.Errorf("%s: %s needs no tool and is never risky", key, AskUser))
 	}
 	if len(s.Steps) != 1 {
-		errs = append(errs, fmt.Errorf("%s.steps: %s has one step: what a person can do", key, AskUser))
+		add("steps", "%s has one step: what a person can do", AskUser)
 	} else if checkTemplate(s.Steps[0]) == nil && plain(s.Steps[0]) == "" {
-		errs = append(errs, fmt.Errorf("%s.steps[0]: the last alternative must have no slot", key))
+		add("steps[0]", "the last alternative must have no slot")
 	}
 	return errs
 }

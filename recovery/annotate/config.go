@@ -37,13 +37,8 @@ func (c Config) Validate() error {
 	if !(c.Holdout >= 0 && c.Holdout <= 1) {
 		errs = append(errs, errors.New("holdout: must be between 0 and 1"))
 	}
-	for i, name := range c.Forbid {
-		switch {
-		case name == AskUser:
-			errs = append(errs, fmt.Errorf("forbid[%d]: %s cannot be forbidden: every chain ends with it", i, AskUser))
-		case slices.Contains(c.Forbid[:i], name):
-			errs = append(errs, fmt.Errorf("forbid[%d]: %q is named twice", i, short(name)))
-		}
+	if i := slices.Index(c.Forbid, AskUser); i >= 0 {
+		errs = append(errs, fmt.Errorf("forbid[%d]: %s cannot be forbidden: every chain ends with it", i, AskUser))
 	}
 	return errors.Join(errs...)
 }

@@ -3,7 +3,6 @@ package annotate
 import (
 	"bytes"
 	"cmp"
-	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -40,12 +39,10 @@ type failureContext struct {
 	checked     int
 
 	// Lazily computed values.
-	stage        *Stage
 	known        []trajectory.Tool // tools that the request offers or the history shows
 	allUses      trajectory.Use    // uses of all known tools
 	textProtocol bool              // text protocol: calls are part of the assistant's text
-	toolsRead    bool              // known, can and text are set
-	memo         map[string]string
+	toolsRead    bool              // known, allUses and textProtocol are set
 	workDir      *string
 	earlier      []*call
 	answers      map[int]*call
@@ -55,7 +52,7 @@ type failureContext struct {
 // agent's tools.
 func (st *Stage) newContext(x *recovery.Exchange, f *recovery.ToolFailure) *failureContext {
 	b := x.Body
-	s := &failureContext{stage: st, barred: x.Barred, risky: st.cfg.Risky, body: b, list: b.Messages(), f: f, memo: map[string]string{}}
+	s := &failureContext{barred: x.Barred, risky: st.cfg.Risky, body: b, list: b.Messages(), f: f}
 	if f == nil {
 		return s
 	}
@@ -72,9 +69,9 @@ func (st *Stage) newContext(x *recovery.Exchange, f *recovery.ToolFailure) *fail
 
 // tools returns the tools that the model may call, without uses that the user forbids.
 func (s *failureContext) tools() []trajectory.Tool {
-	if !s.toolsRead && s.stage != nil {
+	if !s.toolsRead {
 		s.toolsRead = true
-		s.known, s.textProtocol = s.stage.offered(s.body, s.list)
+		s.known, s.textProtocol = offered(s.body, s.list)
 		s.removeBarred()
 		for _, t := range s.known {
 			s.allUses |= t.Uses
@@ -95,11 +92,11 @@ func (s *failureContext) uses() trajectory.Use {
 // offered returns the tools that the model may call: the tools that the request defines or, if a history with
 // calls has no definitions, the tools that it called. text reports a text protocol: no tools, but a shell that
 // runs the text.
-func (st *Stage) offered(b *transcript.Body, list []transcript.Message) (tools []trajectory.Tool, text bool) {
+func offered(b *transcript.Body, list []transcript.Message) (tools []trajectory.Tool, text bool) {
 	defer func() { trajectory.Observe(tools, list) }()
 	if defined := b.Tools(); len(defined) > 0 {
 		allowed := b.ToolChoice().Allowed
-		for i, a := range st.abilities(b) {
+		for i, a := range trajectory.Abilities(defined) {
 			if allowed == nil || slices.Contains(allowed, defined[i].Name) {
 				tools = append(tools, trajectory.Tool{Tool: defined[i], Ability: a})
 			}
@@ -120,20 +117,6 @@ func (st *Stage) offered(b *transcript.Body, list []transcript.Message) (tools [
 		}
 	}
 	return tools, !native
-}
-
-// abilities returns the abilities of the tools that the request defines. It caches them because most requests
-// define the same tools as the one before.
-func (st *Stage) abilities(b *transcript.Body) []trajectory.Ability {
-	raw := b.ToolList()
-	key := maphash.Bytes(st.seed, raw)
-	list, ok := st.known.Get(key)
-	if !ok || raw == nil || len(list) != len(b.Tools()) {
-		if list = trajectory.Abilities(b.Tools()); raw != nil {
-			st.known.Put(key, list, len(raw))
-		}
-	}
-	return list
 }
 
 // onlyNamed returns a tool without a definition.
@@ -252,7 +235,7 @@ func (s *failureContext) earlierCalls() []*call {
 		return s.earlier
 	}
 	s.answers = map[int]*call{}
-	s.tools() // sets s.text
+	s.tools() // sets s.textProtocol
 	h, read := trajectory.NewHistory(s.body), 0
 	t, ok := trajectory.TurnBefore(s.list, s.turn)
 	for ; ok && len(s.earlier) < maxCalls && read < maxDecoded; t, ok = trajectory.TurnBefore(s.list, t.Start) {

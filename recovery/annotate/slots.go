@@ -29,8 +29,6 @@ var slots = [...]struct {
 	{"tools", (*failureContext).toolNames},
 	{"parameter", (*failureContext).parameter},
 	{"edited", func(s *failureContext) string { return quoted(trajectory.PathIn(s.f.Arguments)) }},
-	{"place", func(s *failureContext) string { return quoted(s.place()) }},
-	{"host", func(s *failureContext) string { return quoted(s.host()) }},
 	{"timeout_parameter", (*failureContext).timeoutParameter},
 	{"as_root", func(s *failureContext) string { return quoted(s.asRoot()) }},
 	{"interrupted", func(s *failureContext) string { return quoted(s.interrupted()) }},
@@ -45,19 +43,14 @@ func slotNames() (out []string) {
 	return out
 }
 
-// fill returns a slot's value, or "" if the conversation does not contain it. It computes each value once.
+// fill returns a slot's value, or "" if the conversation does not contain it.
 func (s *failureContext) fill(name string) string {
-	v, ok := s.memo[name]
-	if ok {
-		return v
-	}
 	for i := range slots {
 		if slots[i].name == name {
-			v = slots[i].fill(s)
+			return slots[i].fill(s)
 		}
 	}
-	s.memo[name] = v
-	return v
+	return ""
 }
 
 // parent returns the directory of the failed path.
@@ -119,43 +112,6 @@ func (s *failureContext) interrupted() string {
 		return ""
 	}
 	return line
-}
-
-// places matches the position of a syntax error in a message, library files that the agent should not change.
-var (
-	places  = recovery.NewPattern(`(?:File \\?"|in \\?"|\b)([\w./@+-]{0,150}[\w-]\.[A-Za-z]{1,5})(?:\\?", line |[:(]|:?,? line )(\d{1,7})\b`)
-	library = recovery.NewPattern(`^(?:/usr/(?:local/)?lib/|node:|internal/)|/(?:site|dist)-packages/|/node_modules/|/lib/python\d|/go/pkg/mod/|/\.cargo/registry/|://`)
-)
-
-// place returns the position of the syntax error: the last one in the message that is not in a library or a URL.
-func (s *failureContext) place() string {
-	for _, text := range [...]string{s.f.Line, s.content} {
-		for _, m := range slices.Backward(places.FindAllStringSubmatch(text, 64)) {
-			if !library.MatchString(m[1]) && strings.ContainsAny(m[1], "abcdefghijklmnopqrstuvwxyz") && !strings.Contains(text, "//"+m[1]) {
-				return m[1] + ":" + m[2]
-			}
-		}
-	}
-	return ""
-}
-
-// hostForms find hosts in commands and messages, without user names and passwords.
-var hostForms = [...]*recovery.Pattern{
-	recovery.NewPattern(`(?i)\b[a-z][a-z0-9+.-]{1,15}://(?:[^@/\s'"]{0,100}@)?([a-z0-9][\w.-]{0,100}(?::\d{1,5})?)`),
-	recovery.NewPattern(`\b((?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?|localhost(?::\d{1,5})?)\b`),
-	recovery.NewPattern(`(?i)(?:host(?: ?name)?|address|server|ENOTFOUND|EAI_AGAIN|resolve|connect to|lookup|reach)[:\s'"‘“]+([a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){1,8}(?::\d{1,5})?)`),
-}
-
-// host returns the host that was not reached, from the message or the call.
-func (s *failureContext) host() string {
-	for _, text := range [...]string{s.f.Line, s.f.Arguments} {
-		for _, form := range hostForms {
-			if m := form.FindStringSubmatch(text); m != nil {
-				return strings.TrimRight(m[1], ".-")
-			}
-		}
-	}
-	return ""
 }
 
 // temporary matches names of files that can be deleted safely.

@@ -5,12 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 
 	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
-	"github.com/rebound-llm/rebound/store"
 )
 
 // Stage writes notes. It stores nothing about a session and is safe for concurrent use.
@@ -21,33 +18,17 @@ type Stage struct {
 	cfg      Config
 	chains   Chains
 	observer recovery.Observer
-	seed     maphash.Seed
-	known    *store.Cache[uint64, []trajectory.Ability] // by hash of the tool definitions
 }
-
-// maxDefinitions limits the cache of parsed tool definitions, in bytes.
-const maxDefinitions = 8 << 20
 
 var _ recovery.Stage = (*Stage)(nil)
 
-// New returns a stage with the chains and cfg's changes to them. It returns the errors of [Chains.With], and an
-// error for an invalid template.
+// New returns a stage with the chains and cfg's changes to them. It returns the errors of [Chains.With].
 func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) {
 	changed, err := chains.With(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("changing recovery chains: %w", err)
 	}
-	for _, chain := range chainNames() {
-		for _, st := range changed[chain] {
-			for _, step := range st.Steps {
-				if err := checkTemplate(step); err != nil {
-					return nil, fmt.Errorf("recovery chain %s, strategy %s: %w", chain, short(st.Name), err)
-				}
-			}
-		}
-	}
-	return &Stage{cfg: cfg, chains: changed, observer: observer,
-		seed: maphash.MakeSeed(), known: store.NewCache[uint64, []trajectory.Ability](maxDefinitions)}, nil
+	return &Stage{cfg: cfg, chains: changed, observer: observer}, nil
 }
 
 // Prepare sets the exchange's guidance if a note is due, and emits an event. It keeps guidance that an earlier

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // A step is a template: alternatives separated by ||. The first one whose slots all have values is used. {name}
@@ -23,10 +22,7 @@ func checkTemplate(text string) error {
 			if slices.Contains(slotNames(), m[1]) {
 				continue
 			}
-			if near := trajectory.Nearest(m[1], slotNames()); near != "" {
-				return fmt.Errorf("has the unknown slot {%s}: did you mean {%s}?", short(m[1]), near)
-			}
-			return fmt.Errorf("has the unknown slot {%s}: there are %s", short(m[1]), strings.Join(slotNames(), ", "))
+			return fmt.Errorf("has the unknown slot {%s}: %s", short(m[1]), hint(m[1], slotNames(), "there are "+strings.Join(slotNames(), ", ")))
 		}
 		switch {
 		case strings.TrimSpace(part) == "":
