@@ -86,56 +86,26 @@ func (o *Outcomes) read(ctx context.Context) {
 // ErrOff is the error of operations that need learning while it is off.
 var ErrOff = errors.New("learning is off (learn.outcomes)")
 
-// runQueued runs a function in the goroutine of Outcomes, after reading the log. The function's context ends with the
-// caller's ctx, so that a caller who has left does not keep the goroutine busy.
-func runQueued[T any](ctx context.Context, o *Outcomes, what func(ctx context.Context) (T, error)) (out T, err error) {
+// exclusive runs a function for a caller with the log read and the observations counted before, and counted again if
+// the function added some. It does not wait longer than ctx allows.
+func (o *Outcomes) exclusive(ctx context.Context, do func() error) error {
 	if o.rules.Load().mode == OutcomesOff {
-		return out, ErrOff
+		return ErrOff
 	}
-	type answer struct {
-		out T
-		err error
+	if !o.acquire(ctx) {
+		return ctx.Err()
 	}
-	result := make(chan answer, 1)
-	work := func(own context.Context) {
-		if ctx.Err() != nil {
-			return
-		}
-		own, cancel := context.WithCancel(own)
-		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		o.read(own)
-		if o.changed {
-			o.fold()
-		}
-		var a answer
-		a.out, a.err = what(own)
-		if o.changed {
-			o.fold() // the caller continues with the new counts
-		}
-		result <- a
-	}
-	select {
-	case o.queue <- work:
-	case <-ctx.Done():
-		return out, ctx.Err()
-	case <-o.done:
-		return out, context.Canceled
-	}
-	select {
-	case a := <-result:
-		return a.out, a.err
-	case <-ctx.Done():
-		return out, ctx.Err()
-	case <-o.done:
-		return out, context.Canceled
-	}
+	defer o.release()
+	o.read(ctx)
+	o.foldChanged()
+	defer o.foldChanged()
+	return do()
 }
 
 // Export writes the observations as one JSON object per line.
 func (o *Outcomes) Export(ctx context.Context, w io.Writer) error {
-	list, err := runQueued(ctx, o, func(context.Context) ([]Observation, error) { return slices.Clone(o.known.list), nil })
-	if err != nil {
+	var list []Observation
+	if err := o.exclusive(ctx, func() error { list = slices.Clone(o.known.list); return nil }); err != nil {
 		return err
 	}
 	for i := range list {
@@ -156,46 +126,44 @@ func (o *Outcomes) Import(ctx context.Context, r io.Reader) (added, refused int,
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading observations: %w", err)
 	}
-	type result struct{ added, refused int }
-	got, err := runQueued(ctx, o, func(own context.Context) (got result, err error) {
+	err = o.exclusive(ctx, func() error {
 		check, lines := o.rules.Load(), 0
 		for line := range bytes.Lines(raw) {
-			if own.Err() != nil {
-				return got, own.Err()
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
 			if line = bytes.TrimSpace(line); len(line) == 0 {
 				continue
 			}
 			ob, err := check.read(line, time.Now())
 			if lines++; err != nil || lines > maxImport {
-				got.refused++
+				refused++
 				continue
 			}
 			if !o.known.add(ob) {
 				continue
 			}
-			got.added, o.changed = got.added+1, true
-			if err := o.parts.Store.Append(own, logOutcomes, ob.line(), logSize); err != nil {
-				return got, fmt.Errorf("keeping observations: %w", err)
+			added, o.changed = added+1, true
+			if err := o.parts.Store.Append(ctx, logOutcomes, ob.line(), logSize); err != nil {
+				return fmt.Errorf("keeping observations: %w", err)
 			}
 		}
-		return got, nil
+		return nil
 	})
-	return got.added, got.refused, err
+	return added, refused, err
 }
 
 // Reset removes all observations, on all replicas as soon as they read the log.
 func (o *Outcomes) Reset(ctx context.Context) error {
-	_, err := runQueued(ctx, o, func(own context.Context) (none struct{}, err error) {
+	return o.exclusive(ctx, func() error {
 		raw, err := json.Marshal(resetEntry{strconv.FormatInt(time.Now().UnixNano(), 36)})
 		if err == nil {
-			err = o.parts.Store.Append(own, logOutcomes, raw, logSize)
+			err = o.parts.Store.Append(ctx, logOutcomes, raw, logSize)
 		}
 		if err != nil {
-			return none, fmt.Errorf("resetting what was learned: %w", err)
+			return fmt.Errorf("resetting what was learned: %w", err)
 		}
-		o.read(own)
-		return none, nil
+		o.read(ctx)
+		return nil
 	})
-	return err
 }

@@ -57,7 +57,7 @@ type Parts struct {
 }
 
 // Outcomes follows interventions, learns from their outcomes, and chooses strategies. Methods in a request's
-// path answer from memory; one goroutine does everything else, and drops work that comes too fast. Safe for
+// path answer from memory; a goroutine judges what they bring, and drops work that comes too fast. Safe for
 // concurrent use.
 type Outcomes struct {
 	parts   Parts
@@ -73,7 +73,8 @@ type Outcomes struct {
 	mu       sync.RWMutex
 	sessions map[string]int // number of open interventions by session
 
-	// The remaining fields belong to the goroutine.
+	// busy guards the remaining fields; whoever waits for it may give up.
+	busy    chan struct{}
 	known   corpus
 	open    map[string]*intervention // by id
 	changed bool                     // known has changed since the last count
@@ -103,7 +104,7 @@ type intervention struct {
 func NewOutcomes(mode string, priors Priors, parts Parts) *Outcomes {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &Outcomes{parts: parts, choices: store.NewCache[choiceKey, recovery.Preference](maxChoices), queue: make(chan func(context.Context), maxQueue),
-		cancel: cancel, done: make(chan struct{}), sessions: map[string]int{}, open: map[string]*intervention{}}
+		cancel: cancel, done: make(chan struct{}), busy: make(chan struct{}, 1), sessions: map[string]int{}, open: map[string]*intervention{}}
 	o.rules.Store(&rules{mode, priors, parts.Vocabulary})
 	o.counts.Store(Fold(priors, nil, time.Now()))
 	go o.run(ctx)
@@ -212,6 +213,18 @@ func (o *Outcomes) enqueue(do func(ctx context.Context)) bool {
 	}
 }
 
+// acquire reports whether the caller now has the guarded fields: false if ctx ended before.
+func (o *Outcomes) acquire(ctx context.Context) bool {
+	select {
+	case o.busy <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (o *Outcomes) release() { <-o.busy }
+
 func (o *Outcomes) run(ctx context.Context) {
 	defer close(o.done)
 	if o.rules.Load().mode != OutcomesOff {
@@ -221,31 +234,40 @@ func (o *Outcomes) run(ctx context.Context) {
 	defer timer.Stop()
 	defer later.Stop()
 	for {
+		do := func(context.Context) {}
 		select {
 		case <-ctx.Done():
 			return
-		case do := <-o.queue:
-			do(ctx)
+		case do = <-o.queue:
 		case <-timer.C:
-			o.read(ctx)
-			o.closeLate(ctx)
+			do = func(ctx context.Context) {
+				o.read(ctx)
+				o.closeLate(ctx)
+			}
 			timer.Reset(refresh*9/10 + rand.N(refresh/5)) // spreads the reads of replicas
 		case <-later.C:
 		}
-		if o.changed && len(o.queue) == 0 {
-			if wait := foldEvery - time.Since(o.folded); wait > 0 {
+		if !o.acquire(ctx) {
+			return
+		}
+		do(ctx)
+		if len(o.queue) == 0 {
+			if wait := foldEvery - time.Since(o.folded); wait <= 0 {
+				o.foldChanged()
+			} else if o.changed {
 				later.Reset(wait)
-			} else {
-				o.fold()
 			}
 		}
+		o.release()
 	}
 }
 
-// fold counts the known observations.
-func (o *Outcomes) fold() {
-	o.changed, o.folded = false, time.Now()
-	o.counts.Store(Fold(o.rules.Load().priors, o.known.list, o.folded))
+// foldChanged counts the known observations if they have changed.
+func (o *Outcomes) foldChanged() {
+	if o.changed {
+		o.changed, o.folded = false, time.Now()
+		o.counts.Store(Fold(o.rules.Load().priors, o.known.list, o.folded))
+	}
 }
 
 // begin opens an intervention, which Observe has counted.

@@ -25,7 +25,6 @@ type Pace struct {
 	samples  map[paceKey]*ring
 	window   [2]struct{ requests, started int } // the current period and the previous one
 	period   int64
-	reasons  map[string]bool           // by model: whether its name matches cfg.ReasoningModels
 	pauses   map[recovery.Target]*ring // longest pauses within answers, by upstream and model
 	answered map[answerKey]*[]sent
 	silent   map[recovery.Target]*silence // by upstream and model; targets that answer have no entry
@@ -66,7 +65,7 @@ func NewPace(cfg FirstTokenConfig, parallel recovery.ParallelConfig, facts *Fact
 func (p *Pace) Reconfigure(cfg FirstTokenConfig, parallel recovery.ParallelConfig) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cfg, p.parallel, p.reasons = cfg, parallel, nil
+	p.cfg, p.parallel = cfg, parallel
 }
 
 func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
@@ -147,24 +146,9 @@ func (p *Pace) reasoning(x *recovery.Exchange, c recovery.Candidate) bool {
 // Reasons reports whether a target's model reasons before it answers, by its name or by earlier answers.
 func (p *Pace) Reasons(t recovery.Target) bool {
 	p.mu.Lock()
-	named := p.named(t.Model)
+	patterns := p.cfg.ReasoningModels
 	p.mu.Unlock()
-	return named || p.facts.Reasons(t)
-}
-
-// named reports whether a model's name matches ReasoningModels. p.mu must be held.
-func (p *Pace) named(model string) bool {
-	reasons, ok := p.reasons[model]
-	if !ok {
-		if reasons = matches(p.cfg.ReasoningModels, model); len(model) > 256 {
-			return reasons // an invented name is not cached
-		}
-		if p.reasons == nil || len(p.reasons) >= maxPaces {
-			p.reasons = map[string]bool{}
-		}
-		p.reasons[model] = reasons
-	}
-	return reasons
+	return matches(patterns, t.Model) || p.facts.Reasons(t)
 }
 
 func slowTier(tier string) bool { return tier == "flex" || tier == "batch" }

@@ -19,15 +19,16 @@ func (o *Outcomes) Known(q recovery.Question) (recovery.LearnedPattern, bool) {
 
 // Report returns what is known, after reading the log of all replicas.
 func (o *Outcomes) Report(ctx context.Context) (recovery.Learned, error) {
-	off := recovery.Learned{Mode: o.rules.Load().mode, Cells: []recovery.LearnedCell{}, Patterns: []recovery.LearnedPattern{}}
-	if off.Mode == OutcomesOff {
-		return off, nil
-	}
-	return runQueued(ctx, o, func(context.Context) (out recovery.Learned, err error) {
-		out.Mode, out.Observations, out.Refused, out.Open, out.Lost = off.Mode, len(o.known.list), o.known.refused, len(o.open), int(o.lost.Load())
-		out.Cells, out.Patterns = o.counts.Load().report()
+	out := recovery.Learned{Mode: o.rules.Load().mode, Cells: []recovery.LearnedCell{}, Patterns: []recovery.LearnedPattern{}}
+	if out.Mode == OutcomesOff {
 		return out, nil
+	}
+	err := o.exclusive(ctx, func() error {
+		out.Observations, out.Refused, out.Open, out.Lost = len(o.known.list), o.known.refused, len(o.open), int(o.lost.Load())
+		out.Cells, out.Patterns = o.counts.Load().report()
+		return nil
 	})
+	return out, err
 }
 
 func (c *Counts) report() (cells []recovery.LearnedCell, patterns []recovery.LearnedPattern) {
