@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rebound-llm/rebound/proxy"
 	"github.com/rebound-llm/rebound/proxy/redact"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery/plan"
@@ -162,11 +161,6 @@ func (r *reader) checkPlanner(c *Config) {
 	p := c.Planner
 	if _, ok := c.Upstreams[p.Upstream]; p.Enabled() && p.Upstream != plan.Same && !ok && !r.failed("planner.upstream") {
 		r.report("planner.upstream", "no upstream is called %s: declare it under upstreams, or write same", quote(p.Upstream))
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.Keys)) {
-		if !slices.ContainsFunc(c.Proxy.Auth.Keys, func(k proxy.ClientKey) bool { return k.Name == name }) {
-			r.report(childKey("planner.keys", name), "no key of auth.keys is called %s", quote(name))
-		}
 	}
 	if hook := p.Webhook.URL; hook != "" {
 		u, err := url.Parse(hook)

@@ -19,7 +19,7 @@ var ceilings = map[string]int{
 	"recovery/fit":        4255,
 	"recovery/inspect":    4910,
 	"recovery/learn":      2080,
-	"recovery/plan":       1862,
+	"recovery/plan":       1840,
 	"recovery/repair":     4970,
 	"recovery/rule":       1289,
 	"recovery/trajectory": 3180,

@@ -107,7 +107,7 @@ func (s *Planner) makePlan(cfg *Config, c *call, completer recovery.Completer, p
 	err := errUnusable
 	recovery.Guard("planner", func() {
 		if text, used, err = completer.Complete(ctx, prompt); err == nil {
-			p, err = s.read(text, c, cfg.limits(c.event.Key))
+			p, err = s.read(text, c, cfg)
 		}
 	}, func(cause string) { err = errors.New(cause) })
 	st := c.next

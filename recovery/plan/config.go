@@ -1,10 +1,8 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"time"
@@ -40,18 +38,6 @@ type Config struct {
 	Timeout time.Duration `yaml:"timeout"`
 	// Concurrent limits the calls to planners that this process makes at once.
 	Concurrent int `yaml:"concurrent"`
-	Limits     `yaml:",inline"`
-	// Approvals makes plans with a confidence between Propose and Act wait for approval; so does a Webhook.
-	Approvals bool `yaml:"approvals"`
-	// ApprovalTime limits how long a plan waits for approval.
-	ApprovalTime time.Duration `yaml:"approval_time"`
-	Webhook      Webhook       `yaml:"webhook"`
-	// Keys overrides Limits for gateway keys, by name.
-	Keys map[string]Limits `yaml:"keys"`
-}
-
-// Limits restrict what plans may do. A zero field in Config.Keys means the general value.
-type Limits struct {
 	// Act is the minimum confidence for a plan that the model is told to carry out, Propose the minimum for a proposal;
 	// below both, the model is told to ask the user.
 	Act     float64 `yaml:"act"`
@@ -59,6 +45,11 @@ type Limits struct {
 	// Strategies and Tools (patterns as in path.Match) list what a plan may use; empty means all.
 	Strategies []recovery.PlanStrategy `yaml:"strategies"`
 	Tools      []string                `yaml:"tools"`
+	// Approvals makes plans with a confidence between Propose and Act wait for approval; so does a Webhook.
+	Approvals bool `yaml:"approvals"`
+	// ApprovalTime limits how long a plan waits for approval.
+	ApprovalTime time.Duration `yaml:"approval_time"`
+	Webhook      Webhook       `yaml:"webhook"`
 }
 
 // Webhook receives plans that wait for approval.
@@ -72,7 +63,7 @@ type Webhook struct {
 // Defaults returns the configuration that applies when none is given: the request's own target is the planner.
 func Defaults() Config {
 	return Config{Upstream: Same, Mode: ModeAct, Wait: 2 * time.Second, Timeout: 30 * time.Second, Concurrent: 8,
-		Limits: Limits{Act: 0.8, Propose: 0.5}, ApprovalTime: 10 * time.Minute}
+		Act: 0.8, Propose: 0.5, ApprovalTime: 10 * time.Minute}
 }
 
 // approved reports whether plans can be approved.
@@ -103,9 +94,21 @@ func (c Config) Validate() error {
 	if c.ApprovalTime < time.Second || c.ApprovalTime > time.Hour {
 		add("approval_time: must be between 1s and 1h")
 	}
-	errs = append(errs, c.Limits.check("", 1e-9)...)
-	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
-		errs = append(errs, c.limits(name).check("keys: "+name+": ", 0)...)
+	if !(c.Propose > 0) {
+		add("propose: must be above 0")
+	}
+	if !(c.Propose <= c.Act && c.Act <= 1) {
+		add("act: must be at most 1 and no less than propose")
+	}
+	for i, s := range c.Strategies {
+		if !slices.Contains(recovery.PlanStrategies(), s) {
+			add("strategies[%d]: %q is none of %v", i, short(string(s)), recovery.PlanStrategies())
+		}
+	}
+	for i, p := range c.Tools {
+		if _, err := path.Match(p, "x"); err != nil || p == "" {
+			add("tools[%d]: %q is not a pattern", i, short(p))
+		}
 	}
 	if (c.Webhook.SecretEnv != "" || c.Webhook.SecretFile != "") && c.Webhook.URL == "" {
 		add("webhook.url: is needed with a secret")
@@ -116,57 +119,23 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// check reports the problems of complete limits.
-func (l Limits) check(key string, least float64) (errs []error) {
-	if !(l.Propose >= least) {
-		errs = append(errs, fmt.Errorf("%spropose: must be above 0", key))
-	}
-	if !(l.Propose <= l.Act && l.Act <= 1) {
-		errs = append(errs, fmt.Errorf("%sact: must be at most 1 and no less than propose", key))
-	}
-	for i, s := range l.Strategies {
-		if !slices.Contains(recovery.PlanStrategies(), s) {
-			errs = append(errs, fmt.Errorf("%sstrategies[%d]: %q is none of %v", key, i, short(string(s)), recovery.PlanStrategies()))
-		}
-	}
-	for i, p := range l.Tools {
-		if _, err := path.Match(p, "x"); err != nil || p == "" {
-			errs = append(errs, fmt.Errorf("%stools[%d]: %q is not a pattern", key, i, short(p)))
-		}
-	}
-	return errs
-}
-
-// limits returns the limits of a gateway key.
-func (c Config) limits(key string) Limits {
-	own, out := c.Keys[key], c.Limits
-	out.Act, out.Propose = cmp.Or(own.Act, out.Act), cmp.Or(own.Propose, out.Propose)
-	if len(own.Strategies) > 0 {
-		out.Strategies = own.Strategies
-	}
-	if len(own.Tools) > 0 {
-		out.Tools = own.Tools
-	}
-	return out
-}
-
 // band returns the band of a confidence.
-func (l Limits) band(confidence float64) recovery.PlanBand {
+func (c *Config) band(confidence float64) recovery.PlanBand {
 	switch {
-	case confidence >= l.Act:
+	case confidence >= c.Act:
 		return recovery.BandAct
-	case confidence >= l.Propose:
+	case confidence >= c.Propose:
 		return recovery.BandPropose
 	}
 	return recovery.BandEscalate
 }
 
-// permits reports whether a plan respects the limits.
-func (l Limits) permits(p *recovery.Plan) bool {
-	if len(l.Strategies) > 0 && !slices.Contains(l.Strategies, p.Strategy) {
+// permits reports whether a plan uses only what the configuration lists.
+func (c *Config) permits(p *recovery.Plan) bool {
+	if len(c.Strategies) > 0 && !slices.Contains(c.Strategies, p.Strategy) {
 		return false
 	}
-	return p.Tool == "" || len(l.Tools) == 0 || slices.ContainsFunc(l.Tools, func(pattern string) bool {
+	return p.Tool == "" || len(c.Tools) == 0 || slices.ContainsFunc(c.Tools, func(pattern string) bool {
 		ok, err := path.Match(pattern, p.Tool)
 		return ok && err == nil
 	})

@@ -24,7 +24,6 @@ func TestConfig(t *testing.T) {
 		"act: ":                func(c *plan.Config) { c.Act = 0.4 },
 		"strategies[0]: ":      func(c *plan.Config) { c.Strategies = []recovery.PlanStrategy{"hope"} },
 		"tools[0]: ":           func(c *plan.Config) { c.Tools = []string{"["} },
-		"keys: k: act: ":       func(c *plan.Config) { c.Keys = map[string]plan.Limits{"k": {Propose: 0.9}} },
 		"webhook.url: ":        func(c *plan.Config) { c.Webhook.SecretEnv = "X" },
 		"webhook.secret_env: ": func(c *plan.Config) { c.Webhook.URL = "https://x" },
 	} {

@@ -15,14 +15,14 @@ func (s *Planner) learned(x *recovery.Exchange, cfg *Config, t trouble, st *stat
 	if s.parts.Known == nil || st.Learned || st.Asked > 0 {
 		return nil
 	}
-	q, limits, tools := x.Stuck(t.loop), cfg.limits(x.Key), offered(x.Body)
+	q, tools := x.Stuck(t.loop), offered(x.Body)
 	for _, strategy := range []recovery.PlanStrategy{recovery.PlanHint, recovery.PlanRetry, recovery.PlanOtherTool, recovery.PlanAdjust} {
-		if s.mayPropose(x, t, tools, limits, strategy) {
+		if s.mayPropose(x, t, tools, cfg, strategy) {
 			q.Strategies = append(q.Strategies, string(strategy))
 		}
 	}
 	known, ok := s.parts.Known(q)
-	if !ok || known.Lower < limits.Propose {
+	if !ok || known.Lower < cfg.Propose {
 		return nil
 	}
 	next := *st
@@ -38,17 +38,17 @@ func (s *Planner) learned(x *recovery.Exchange, cfg *Config, t trouble, st *stat
 	return &next
 }
 
-// mayPropose reports whether a learned pattern may propose a strategy: the limits permit it, and neither the user nor
+// mayPropose reports whether a learned pattern may propose a strategy: the configuration permits it, and neither the user nor
 // the rules forbid the calls that it repeats.
-func (s *Planner) mayPropose(x *recovery.Exchange, t trouble, tools []transcript.Tool, l Limits, strategy recovery.PlanStrategy) bool {
+func (s *Planner) mayPropose(x *recovery.Exchange, t trouble, tools []transcript.Tool, cfg *Config, strategy recovery.PlanStrategy) bool {
 	switch strategy {
 	case recovery.PlanHint:
 		return t.loop != nil
 	case recovery.PlanOtherTool: // the agent chooses the tool
-		return len(tools) > 1 && len(l.Tools) == 0 && l.permits(&recovery.Plan{Strategy: strategy})
+		return len(tools) > 1 && len(cfg.Tools) == 0 && cfg.permits(&recovery.Plan{Strategy: strategy})
 	}
 	used, rules := tool(tools, t.tool), s.parts.Rules()
-	if used.Name == "" || !l.permits(&recovery.Plan{Strategy: strategy, Tool: used.Name}) || !rules.Permits(strings.Join(trajectory.NameWords(used.Name), " ")) {
+	if used.Name == "" || !cfg.permits(&recovery.Plan{Strategy: strategy, Tool: used.Name}) || !rules.Permits(strings.Join(trajectory.NameWords(used.Name), " ")) {
 		return false
 	}
 	for i := range x.Results {

@@ -65,10 +65,7 @@ func TestLearnedKeepsToTheRules(t *testing.T) {
 		"strategies": {func(c *plan.Config) {
 			c.Strategies = []recovery.PlanStrategy{recovery.PlanRetry, recovery.PlanEscalate}
 		}, nil, "retry", 0.9, true},
-		"tools": {func(c *plan.Config) { c.Tools = []string{"find"} }, nil, "", 0.9, false},
-		"a key's strategies": {func(c *plan.Config) {
-			c.Keys = map[string]plan.Limits{"k": {Strategies: []recovery.PlanStrategy{recovery.PlanAdjust}}}
-		}, func(x *recovery.Exchange) { x.Key = "k" }, "parameter-adjustment", 0.9, true},
+		"tools":      {func(c *plan.Config) { c.Tools = []string{"find"} }, nil, "", 0.9, false},
 		"too unsure": {nil, nil, "retry alternative-tool parameter-adjustment", 0.49, false},
 		"ruled out": {nil, func(x *recovery.Exchange) {
 			x.Results[0].Tool, x.Results[0].Arguments, x.Barred = "bash", `{"command":"pip install x"}`, recovery.Installs

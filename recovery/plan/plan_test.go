@@ -412,18 +412,20 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Keys have limits of their own.
-func TestKeyLimits(t *testing.T) {
-	keys := map[string]plan.Limits{"wary": {Act: 0.95}, "few": {Strategies: []recovery.PlanStrategy{recovery.PlanEscalate}}, "reads": {Tools: []string{"find*"}}}
-	for key, want := range map[string]string{"": "act planner", "wary": "propose planner", "few": "propose heuristic", "reads": "propose heuristic"} {
+// What a plan may use is configured.
+func TestLimits(t *testing.T) {
+	for want, change := range map[string]func(*plan.Config){
+		"act planner":        func(*plan.Config) {},
+		"propose planner":    func(c *plan.Config) { c.Act = 0.95 },
+		"propose heuristic":  func(c *plan.Config) { c.Strategies = []recovery.PlanStrategy{recovery.PlanEscalate} },
+		"propose  heuristic": func(c *plan.Config) { c.Tools = []string{"find*"} },
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			g := start(t, &brain{text: good}, func(c *plan.Config, _ *plan.Parts) { c.Keys = keys })
+			g := start(t, &brain{text: good}, func(c *plan.Config, _ *plan.Parts) { change(c) })
 			for n := 2; n < 4; n++ {
-				x := stuck(t, "s", "get", n)
-				x.Key = key
-				p, _ := g.prepare(x)
-				if synctest.Wait(); n == 3 && (p == nil || string(p.Band)+" "+p.Source != want) {
-					t.Errorf("%q: %+v, want %s", key, p, want)
+				p, _ := g.prepare(stuck(t, "s", "get", n))
+				if synctest.Wait(); n == 3 && (p == nil || string(p.Band)+" "+p.Source != strings.Join(strings.Fields(want), " ")) {
+					t.Errorf("%+v, want %s", p, want)
 				}
 			}
 		})

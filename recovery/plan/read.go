@@ -76,7 +76,7 @@ func (s step) object() string {
 }
 
 // read parses a planner's answer into a plan, or returns the reason why it is not one.
-func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
+func (s *Planner) read(text string, c *call, cfg *Config) (*recovery.Plan, error) {
 	if len(text) > maxAnswer {
 		return nil, errUnusable
 	}
@@ -105,7 +105,7 @@ func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 		if err := s.check(p, c); err != nil {
 			return nil, err
 		}
-		p.Steps = s.steps(p, a.Action.Expected, a.Steps, c, l)
+		p.Steps = s.steps(p, a.Action.Expected, a.Steps, c, cfg)
 	}
 	p.Iterations = int(min(max(a.Iterations, 0), maxIterations))
 	for _, name := range a.Fallbacks {
@@ -113,10 +113,10 @@ func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 			p.Fallbacks = append(p.Fallbacks, f)
 		}
 	}
-	if !l.permits(p) {
+	if !cfg.permits(p) {
 		return nil, fmt.Errorf("the plan is beyond its limits: %s", p.Strategy)
 	}
-	p.Band = l.band(p.Confidence)
+	p.Band = cfg.band(p.Confidence)
 	if t := tool(c.tools, p.Tool); p.Band == recovery.BandAct && p.Parameters != "" && (!readsOnly(t, p.Parameters) || searches(t, p.Parameters)) {
 		p.Band = recovery.BandPropose // only the agent decides calls that change something or leave the machine, because tool output may have influenced the planner
 	}
@@ -134,14 +134,14 @@ func (c *call) words(text string, n int) string {
 
 // steps returns the calls of a plan: the first, which is already checked, and the further ones up to the first
 // that is not allowed.
-func (s *Planner) steps(p *recovery.Plan, expected string, further []step, c *call, l Limits) []recovery.PlanStep {
+func (s *Planner) steps(p *recovery.Plan, expected string, further []step, c *call, cfg *Config) []recovery.PlanStep {
 	out := []recovery.PlanStep{{Tool: p.Tool, Parameters: p.Parameters, Expected: c.words(expected, maxText)}}
 	for _, st := range further {
 		next := &recovery.Plan{Strategy: recovery.PlanOtherTool, Tool: st.Tool, Parameters: st.object()}
 		if st.Tool == c.next.Tool {
 			next.Strategy = recovery.PlanAdjust
 		}
-		if len(out) == maxPlanSteps || s.check(next, c) != nil || len(l.Tools) > 0 && !l.permits(next) {
+		if len(out) == maxPlanSteps || s.check(next, c) != nil || len(cfg.Tools) > 0 && !cfg.permits(next) {
 			break
 		}
 		out = append(out, recovery.PlanStep{Tool: next.Tool, Parameters: next.Parameters, Expected: c.words(st.Expected, maxText)})
