@@ -14,12 +14,12 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7020,
 
-	"recovery/annotate":   3480,
+	"recovery/annotate":   3345,
 	"recovery/classify":   2940,
 	"recovery/fit":        4255,
 	"recovery/inspect":    4910,
-	"recovery/learn":      2080,
-	"recovery/plan":       1840,
+	"recovery/learn":      2060,
+	"recovery/plan":       1830,
 	"recovery/repair":     4970,
 	"recovery/rule":       1289,
 	"recovery/trajectory": 3180,

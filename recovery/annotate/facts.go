@@ -55,7 +55,6 @@ var finders = [...]finder{
 	{"no-json", []string{syntax, other}, (*failureContext).noJSON, true},
 	{"managed", []string{other, string(recovery.PermissionDenied), command}, (*failureContext).managed, true},
 	{"locked", nil, (*failureContext).locked, false},
-	{"module", []string{other}, (*failureContext).module, true},
 	{"names-in-database", nil, (*failureContext).inDatabase, true},
 }
 

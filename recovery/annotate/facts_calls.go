@@ -188,8 +188,8 @@ var (
 	ofFiles  = []string{"repo", "repository", "file", "files", "dir", "directory", "folder", "code", "codebase", "workspace", "project"}
 )
 
-// nearestTool returns the offered tool that an unknown name probably means: the same name in another spelling, a
-// name with the same words, or tools with the same use. A shell covers everything that works on files.
+// nearestTool returns the offered tool that an unknown name probably means: the same name in another spelling, or
+// tools with the same use. A shell covers everything that works on files.
 func (s *failureContext) nearestTool() fact {
 	wrong := s.wrongTool()
 	names := s.others(wrong)
@@ -197,9 +197,6 @@ func (s *failureContext) nearestTool() fact {
 		return fact{}
 	}
 	best := trajectory.Nearest(wrong[strings.LastIndexAny(wrong, ".:/")+1:], names)
-	if best == "" {
-		best = s.similarTool(wrong, names)
-	}
 	if best != "" {
 		return fact{say: "There is no tool " + quoted(wrong) + "; " + quoted(best) + " is there.", call: "Call " + quoted(best) + " instead" + s.requiredParameters(best) + "."}
 	}
@@ -242,27 +239,6 @@ func (s *failureContext) others(but string) (names []string) {
 		}
 	}
 	return names
-}
-
-// similarTool returns the only name that shares all words but one with a wrong name, in any order.
-func (s *failureContext) similarTool(wrong string, names []string) (found string) {
-	words := trajectory.NameWords(wrong)
-	for _, n := range names {
-		own, both := trajectory.NameWords(n), 0
-		for _, w := range words {
-			if slices.Contains(own, w) {
-				both++
-			}
-		}
-		if both < 2 || both < max(len(words), len(own))-1 {
-			continue
-		}
-		if found != "" {
-			return ""
-		}
-		found = n
-	}
-	return found
 }
 
 // requiredParameters words the required parameters of a tool.

@@ -42,22 +42,14 @@ func (s *failureContext) managed() fact {
 	if s.firstMatch(managedWords) == "" || s.barred&recovery.Installs != 0 {
 		return fact{}
 	}
-	what := ""
+	const say = "The system's Python takes no packages; a virtual environment does"
 	for _, v := range s.programs {
-		if args := v.Operands(); strings.HasPrefix(v.Program, "pip") && len(args) > 1 && args[0] == "install" {
-			what = strings.Join(args[1:], " ")
+		if args := v.Operands(); s.risky && strings.HasPrefix(v.Program, "pip") && len(args) > 1 && args[0] == "install" {
+			line := "python3 -m venv .venv && .venv/bin/pip install " + strings.Join(args[1:], " ")
+			return s.commanded(say, line, quoted(line))
 		}
 	}
-	line := "python3 -m venv .venv && .venv/bin/pip install"
-	const say = "The system's Python takes no packages; a virtual environment does"
-	if what != "" && !s.risky {
-		return fact{say: say + ".", call: "Make a virtual environment (`python3 -m venv .venv`) and use its `pip`."}
-	}
-	line += " " + cmp.Or(what, "PACKAGE")
-	if what == "" {
-		return fact{say: say + ": " + quoted(line) + "."}
-	}
-	return s.commanded(say, line, quoted(line))
+	return fact{say: say + ".", call: "Make a virtual environment (`python3 -m venv .venv`) and use its `pip`."}
 }
 
 var heldBy = recovery.NewPattern(`(?i)(?:lock|locked)\b.{0,80}\bheld by process (\d{1,9})`)
@@ -73,27 +65,6 @@ func (s *failureContext) locked() fact {
 	}
 	wait := "tail --pid=" + id + " -f /dev/null"
 	return s.commanded("Process "+id+" holds the lock and lets go of it when it is done. Wait for that, then make the same call again", wait, quoted(wait)+" waits")
-}
-
-var noModule = recovery.NewPattern(`(?:ModuleNotFoundError|ImportError): No module named '?([\w]+)`)
-
-// module finds a module that the interpreter lacks, where an earlier result shows the project's own environment.
-func (s *failureContext) module() fact {
-	name := s.firstMatch(noModule)
-	if name == "" {
-		return fact{}
-	}
-	venv := ""
-	s.mentions("python", func(full string, _, _ bool) bool {
-		if strings.HasSuffix(full, "/bin/python") {
-			venv = full
-		}
-		return venv == ""
-	})
-	if venv != "" {
-		return fact{say: "The project has an environment of its own, " + quoted(venv) + ": that one may have " + quoted(name) + ".", call: s.run(venv + " -c 'import " + name + "'")}
-	}
-	return fact{}
 }
 
 // noTable and noColumn match a database's errors about unknown names, source the table in a query.
