@@ -52,7 +52,7 @@ func (v *view) judgeData() finding {
 		return finding{rule: "data"}
 	}
 	if r := strictly; r != nil && (category(r) == recovery.InvalidArguments || category(r) == recovery.ToolNotFound) && len(first) < 300 && len(v.text) < 4000 &&
-		(len(v.lines) <= 2 || v.is(0, callError)) {
+		(len(v.lines) <= 2 || v.is(0, callError)) && !v.quoted(0, r) {
 		return v.findingOf(r, first, likely)
 	}
 	if strictly != nil && len(v.lines) <= fewLines/2 && v.namesFile(first) {
