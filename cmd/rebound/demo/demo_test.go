@@ -14,8 +14,6 @@ import (
 
 	"github.com/tidwall/gjson"
 	"go.uber.org/goleak"
-
-	"github.com/rebound-llm/rebound/recovery"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -88,22 +86,6 @@ func (r *row) printed() printed {
 	return printed{duration.ReplaceAllString(c[1].text, "T"), duration.ReplaceAllString(c[2].text, "T"), what, tries}
 }
 
-// starved reports whether the machine was too busy to answer an attempt within the gateway's
-// limit, a tenth of the default here. Then a parallel attempt is right, whatever the fault.
-func (r *row) starved() bool {
-	const limit = 100 // ms; see the configuration
-	for _, e := range r.events {
-		silent := int64(0)
-		for _, a := range e.Get("attempts").Array() {
-			if a.Get("strategy").Str == recovery.StrategyParallel {
-				return silent >= limit && !strings.HasPrefix(table[r.fault.slug].did, recovery.StrategyParallel)
-			}
-			silent = a.Get("duration_ms").Int()
-		}
-	}
-	return false
-}
-
 // TestRun checks that every row is as expected, on both sides.
 func TestRun(t *testing.T) {
 	began := time.Now()
@@ -169,6 +151,21 @@ func TestRunStops(t *testing.T) {
 	}
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("took %v", took)
+	}
+}
+
+// TestStarved checks that a parallel attempt on a busy machine is shown as such, and only if the fault is no silence.
+func TestStarved(t *testing.T) {
+	attempts := event{gjson.Parse(`{"event":"request_done","recovery":"parallel","target":"backup/gone-2","attempts":[{"duration_ms":120},{"strategy":"parallel"}]}`)}
+	for slug, want := range map[string]bool{"gone": true, "silent": false} {
+		f := &fault{slug: slug, title: slug, targets: withBackup("gone"), silent: slug == "silent"}
+		r := row{fault: f, through: outcome{verdict: complete, requests: 1}, events: []event{attempts}}
+		var out bytes.Buffer
+		p := &printer{out: &out}
+		p.table([]row{r})
+		if !p.summary([]row{r}, time.Second) || strings.Contains(out.String(), "parallel -> backup (busy)") != want || strings.Contains(out.String(), "too busy for 1 row:") != want {
+			t.Errorf("%s: %s", slug, out.String())
+		}
 	}
 }
 

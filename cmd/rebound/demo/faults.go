@@ -34,6 +34,7 @@ type fault struct {
 	title   string
 	targets []target // the first is also the one that the agent uses directly
 	whole   bool     // not streamed
+	silent  bool     // the first target does not answer in time
 	wire    wire     // the API that the agent uses
 	extra   string   // more fields of the request, each followed by a comma
 	prompt  int      // additional bytes of the question
@@ -100,10 +101,10 @@ func faults() []fault {
 		{slug: "reset", title: "connection reset, 3 times", targets: alone("resetx3/" + healthy)},
 		{slug: "refused", title: "connection refused; fallback", targets: backed(target{on: onRefuses})},
 
-		{group: "silence", slug: "silent", title: "no answer; fallback", targets: withBackup("hang")},
-		{slug: "silent-alone", title: "no answer, the next is well", targets: alone("hang/" + healthy)},
-		{slug: "headers-only", title: "only headers; fallback", targets: withBackup("headers-hang")},
-		{slug: "late", title: "late first token; fallback", targets: withBackup("first=6s")},
+		{group: "silence", slug: "silent", title: "no answer; fallback", targets: withBackup("hang"), silent: true},
+		{slug: "silent-alone", title: "no answer, the next is well", targets: alone("hang/" + healthy), silent: true},
+		{slug: "headers-only", title: "only headers; fallback", targets: withBackup("headers-hang"), silent: true},
+		{slug: "late", title: "late first token; fallback", targets: withBackup("first=6s"), silent: true},
 
 		{group: "broken answers", slug: "cut", title: "stream cut at two thirds", targets: alone(cutLate + "/" + healthy)},
 		{slug: "prefill", title: "the same; server can continue", targets: on(onPrefills, cutLate+"/prefill=overlap,"+healthy)},

@@ -51,6 +51,9 @@ type cell struct{ text, colour string }
 // cells returns the columns of a row.
 func (r *row) cells() []cell {
 	what, attempts := r.actions()
+	if r.starved() {
+		what += " (busy)"
+	}
 	straight := cell{r.straight.String(), red}
 	if r.straight.verdict == complete {
 		straight.colour = green
@@ -145,8 +148,12 @@ func (t *tally) add(v verdict) {
 func (p *printer) summary(rows []row, took time.Duration) bool {
 	var straight, through tally
 	var missed []string
+	starved := 0
 	for i := range rows {
 		r := &rows[i]
+		if r.starved() {
+			starved++
+		}
 		straight.add(r.straight.verdict)
 		through.add(r.through.verdict)
 		if !r.asExpected() {
@@ -156,6 +163,11 @@ func (p *printer) summary(rows []row, took time.Duration) bool {
 	p.side("Straight:", straight, len(rows), "errors", "")
 	if len(missed) == 0 {
 		p.side("Through Rebound:", through, len(rows), plural(through.failed, "honest error"), green)
+		if starved > 0 {
+			p.printf("Every answer is as expected. This machine was too busy for %d %s: Rebound started a second attempt, because the first\n"+
+				"had no answer after %v. %.1f s.\n", starved, plural(starved, "row"), firstTokenLimit, took.Seconds())
+			return true
+		}
 		p.printf("Every row is as expected. %.1f s.\n", took.Seconds())
 		return true
 	}
