@@ -38,7 +38,7 @@ func eachWhole(i int) Check {
 // complete reports how an answer differs from the complete text of target i.
 func (r *Run) complete(a *Answer, i int) error {
 	if !a.OK {
-		return fmt.Errorf("error instead of an answer: %s", a.says())
+		return fmt.Errorf("error instead of an answer: %s", a.errorLine())
 	}
 	if want := r.text(i); a.Text != want {
 		return fmt.Errorf("not the text of target %d: %s", i, difference(a.Text, want))
@@ -72,7 +72,7 @@ func text(want func(r *Run) string) Check {
 	return func(r *Run, l *Leg) error {
 		a := l.last()
 		if !a.OK {
-			return fmt.Errorf("error instead of an answer: %s", a.says())
+			return fmt.Errorf("error instead of an answer: %s", a.errorLine())
 		}
 		if w := want(r); a.Text != w {
 			return fmt.Errorf("not the expected text: %s", difference(a.Text, w))
@@ -89,7 +89,7 @@ func toolCall(i int) Check {
 	return func(r *Run, l *Leg) error {
 		a := l.last()
 		if !a.OK {
-			return fmt.Errorf("error instead of a tool call: %s", a.says())
+			return fmt.Errorf("error instead of a tool call: %s", a.errorLine())
 		}
 		if len(a.ToolCalls) != 1 || a.ToolCalls[0].Name != upstreamtest.DefaultTool || a.ToolCalls[0].Arguments != upstreamtest.ToolArguments ||
 			a.ToolCalls[0].ID == "" {
@@ -136,7 +136,7 @@ func fails(status int, words ...string) Check {
 		case a.Ended != "":
 			return fmt.Errorf("no error within %v", a.Elapsed().Round(time.Second))
 		case status != 0 && a.Status != status:
-			return fmt.Errorf("status is %d, want %d: %s", a.Status, status, a.says())
+			return fmt.Errorf("status is %d, want %d: %s", a.Status, status, a.errorLine())
 		case len(words) == 0:
 			return nil
 		}
@@ -145,7 +145,7 @@ func fails(status int, words ...string) Check {
 				return nil
 			}
 		}
-		return fmt.Errorf("the error says none of %q: %s", words, a.says())
+		return fmt.Errorf("the error says none of %q: %s", words, a.errorLine())
 	}
 }
 
@@ -196,8 +196,8 @@ func header(name string) Check {
 	}
 }
 
-// countTold: the plain client is told how often the upstreams were asked.
-func countTold(r *Run, l *Leg) error {
+// attemptsHeader: the plain client is told how often the upstreams were asked.
+func attemptsHeader(r *Run, l *Leg) error {
 	n := 0
 	for _, recs := range l.Records {
 		n += len(recs)
@@ -324,8 +324,8 @@ func all(r *Run, l *Leg, checks []Check) error {
 	return errors.Join(errs...)
 }
 
-// says is an answer's error in one line.
-func (a *Answer) says() string {
+// errorLine is an answer's error in one line.
+func (a *Answer) errorLine() string {
 	s := fmt.Sprintf("%s, status %d, code %q: %.300q", a.ErrorType, a.Status, a.Code, a.Error)
 	if a.Text != "" {
 		s += fmt.Sprintf(" after %d bytes of text", len(a.Text))

@@ -32,8 +32,8 @@ type judgement struct {
 	Honest bool   // nothing helps: the client gets the error
 }
 
-// told is what the model says in every case.
-const told = "The first harbour was built of timber, the second of stone. When the river moved its bed, both fell dry, and the town followed the water to the east."
+// modelText is what the model says in every case.
+const modelText = "The first harbour was built of timber, the second of stone. When the river moved its bed, both fell dry, and the town followed the water to the east."
 
 func fault(kind string, more ...any) map[string]any {
 	b := map[string]any{"type": kind}
@@ -79,8 +79,8 @@ const judgeClient = "judge"
 // judgesAtOnce bounds how many cases run side by side: each is two programs.
 const judgesAtOnce = 4
 
-// judged reports whether a client is one whose gateway is judged: the plain ones, one a format.
-func judged(client string) bool {
+// isJudgeClient reports whether a client is one whose gateway is judged: the plain ones, one a format.
+func isJudgeClient(client string) bool {
 	return client == plain || client == plainResponses || client == plainMessages
 }
 
@@ -96,7 +96,7 @@ func (o *options) runJudge(binary string, report *bytes.Buffer) (passed, failed 
 	for _, j := range o.judgements {
 		for _, m := range o.modes {
 			for _, c := range o.clients {
-				if (j.Modes == nil || j.Modes[0] == m) && judged(c) {
+				if (j.Modes == nil || j.Modes[0] == m) && isJudgeClient(c) {
 					rows, names = append(rows, row{j, m, c}), append(names, j.Name)
 				}
 			}
@@ -138,7 +138,7 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 	defer stop()
 	script := j.behaviours(formatOf(client))
 	if !j.Tools {
-		script = append(script, fault("reply", "text", told, "times", nil))
+		script = append(script, fault("reply", "text", modelText, "times", nil))
 	}
 	listen, err := upstreamtest.FreeAddr()
 	if err != nil {
@@ -182,7 +182,7 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 	if err != nil {
 		return "", "", err
 	}
-	got, err = j.weigh(&a)
+	got, err = j.check(&a)
 	said, verr := ask(http.MethodGet, upstream+"/_llmock/verdict", nil)
 	if verr != nil {
 		return got, "", errors.Join(err, verr)
@@ -267,9 +267,9 @@ func (j *judgement) behaviours(f Format) (out []map[string]any) {
 	return out
 }
 
-// weigh says what the client got, and whether it is what it should get.
-func (j *judgement) weigh(a *Answer) (string, error) {
-	whole := a.OK && a.FinishReason == "stop" && a.Text == told
+// check says what the client got, and whether it is what it should get.
+func (j *judgement) check(a *Answer) (string, error) {
+	whole := a.OK && a.FinishReason == "stop" && a.Text == modelText
 	if j.Tools {
 		whole = a.OK && a.FinishReason == "tool_calls" && len(a.ToolCalls) == 1 && a.ToolCalls[0].Name == "get_weather" &&
 			json.Valid([]byte(a.ToolCalls[0].Arguments))
@@ -284,7 +284,7 @@ func (j *judgement) weigh(a *Answer) (string, error) {
 	case j.Honest:
 		return "the error", nil
 	}
-	return "error", fmt.Errorf("the client got an error: %s (%q before it)", a.says(), a.Text)
+	return "error", fmt.Errorf("the client got an error: %s (%q before it)", a.errorLine(), a.Text)
 }
 
 // startJudge starts LLMock and waits until it answers.

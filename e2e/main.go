@@ -146,7 +146,7 @@ func parseFlags() (*options, error) {
 		}
 	}
 	for _, j := range judgements {
-		if asked("judge") && slices.ContainsFunc(o.clients, judged) && o.leg != "straight" && pattern.MatchString(j.Name) {
+		if asked("judge") && slices.ContainsFunc(o.clients, isJudgeClient) && o.leg != "straight" && pattern.MatchString(j.Name) {
 			o.judgements = append(o.judgements, j)
 		}
 	}

@@ -18,11 +18,11 @@ type Outage struct {
 	Clients []string
 
 	before, away, after time.Duration
-	// settle is how long the breaker may take to notice, back how soon traffic
+	// breakerDelay is how long the breaker may take to notice, returnLimit how soon traffic
 	// must be on the primary again, probes how often it may be asked in between:
 	// twice as often where there are upstreams for two formats.
-	settle, back time.Duration
-	probes       int
+	breakerDelay, returnLimit time.Duration
+	probes                    int
 
 	straight, through []reply
 	primary           []upstreamtest.Record
@@ -43,11 +43,11 @@ func newOutage(pace *Pace, clients []string) *Outage {
 	o := &Outage{
 		Pace: pace, Clients: clients,
 		before: 5 * time.Second, away: 60 * time.Second, after: 40 * time.Second,
-		settle: 15 * time.Second, back: 30 * time.Second, probes: 10,
+		breakerDelay: 15 * time.Second, returnLimit: 30 * time.Second, probes: 10,
 	}
 	if pace.Scaled {
 		o.before, o.away, o.after = 3*time.Second, 12*time.Second, 10*time.Second
-		o.settle, o.back, o.probes = 3*time.Second, 6*time.Second, 15
+		o.breakerDelay, o.returnLimit, o.probes = 3*time.Second, 6*time.Second, 15
 	}
 	if n := messagesAmong(clients); n > 0 && n < len(clients) {
 		o.probes *= 2
@@ -138,7 +138,7 @@ func (r *reply) complete(leg string) bool {
 }
 
 func (r *reply) String() string {
-	return fmt.Sprintf("%s %s at %.1f s: model %q, finish_reason %q, %s", r.client, r.mode, r.at.Seconds(), r.Model, r.FinishReason, r.says())
+	return fmt.Sprintf("%s %s at %.1f s: model %q, finish_reason %q, %s", r.client, r.mode, r.at.Seconds(), r.Model, r.FinishReason, r.errorLine())
 }
 
 // during picks the replies to what was asked from start to end.
@@ -188,7 +188,7 @@ func (o *Outage) answered() error {
 // counts from the first request that reaches it, and requests take their time on a busy
 // machine: the edges do not count.
 func (o *Outage) moved() error {
-	for _, r := range during(o.through, o.before+o.settle, o.before+o.away-o.settle) {
+	for _, r := range during(o.through, o.before+o.breakerDelay, o.before+o.away-o.breakerDelay) {
 		if r.OK && r.Model != outageName+".fallback" {
 			return fmt.Errorf("the primary answered in the outage: %s", &r)
 		}
@@ -203,19 +203,19 @@ func (o *Outage) spared() error {
 	}
 	begun, probes := o.primary[0].Time, 0
 	for _, rec := range o.primary {
-		if at := rec.Time.Sub(begun); at > o.before+o.settle && at < o.before+o.away {
+		if at := rec.Time.Sub(begun); at > o.before+o.breakerDelay && at < o.before+o.away {
 			probes++
 		}
 	}
 	if probes > o.probes {
-		return fmt.Errorf("the primary was asked %d times in the outage after the first %v, want at most %d", probes, o.settle, o.probes)
+		return fmt.Errorf("the primary was asked %d times in the outage after the first %v, want at most %d", probes, o.breakerDelay, o.probes)
 	}
 	return nil
 }
 
 // returned: soon after the outage all traffic is on the primary again.
 func (o *Outage) returned() error {
-	rest := during(o.through, o.before+o.away+o.back, time.Hour)
+	rest := during(o.through, o.before+o.away+o.returnLimit, time.Hour)
 	if n := slices.IndexFunc(rest, func(r reply) bool { return r.Model != outageName+".through" }); n >= 0 {
 		return fmt.Errorf("not on the primary %v after its recovery: %s", (rest[n].at - o.before - o.away).Round(time.Second/10), &rest[n])
 	}

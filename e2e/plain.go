@@ -172,7 +172,7 @@ type reader func(name string, data []byte) error
 
 // reader adds a completion, or one event of it, to the answer.
 func (a *Answer) reader(begun time.Time) reader {
-	return func(_ string, data []byte) error { return a.take(data, begun) }
+	return func(_ string, data []byte) error { return a.addChunk(data, begun) }
 }
 
 // chunk is a completion or one event of a streamed one.
@@ -199,8 +199,8 @@ type delta struct {
 	} `json:"tool_calls"`
 }
 
-// take adds a completion, or one event of it, to the answer.
-func (a *Answer) take(data []byte, begun time.Time) error {
+// addChunk adds a completion, or one event of it, to the answer.
+func (a *Answer) addChunk(data []byte, begun time.Time) error {
 	var ch chunk
 	if err := json.Unmarshal(data, &ch); err != nil {
 		return fmt.Errorf("%w: %.100q", err, data)

@@ -105,9 +105,9 @@ func (a *Answer) judgeError(data []byte) {
 	}
 }
 
-// messageWatch reads the events of one message and holds them against the rules
+// messagesValidator reads the events of one message and holds them against the rules
 // that clients rely on.
-type messageWatch struct {
+type messagesValidator struct {
 	a     *Answer
 	begun time.Time
 	next  int           // index of the next block
@@ -118,7 +118,7 @@ type messageWatch struct {
 
 // messagesReader adds a message, or one event of it, to the answer.
 func (a *Answer) messagesReader(begun time.Time) reader {
-	w := &messageWatch{a: a, begun: begun}
+	w := &messagesValidator{a: a, begun: begun}
 	return func(name string, data []byte) error {
 		var e messageEvent
 		if err := json.Unmarshal(data, &e); err != nil {
@@ -135,11 +135,11 @@ func (a *Answer) messagesReader(begun time.Time) reader {
 	}
 }
 
-func (w *messageWatch) wrong(format string, args ...any) {
+func (w *messagesValidator) wrong(format string, args ...any) {
 	w.a.Wrong = append(w.a.Wrong, fmt.Sprintf(format, args...))
 }
 
-func (w *messageWatch) event(e *messageEvent) {
+func (w *messagesValidator) event(e *messageEvent) {
 	a := w.a
 	if a.Done {
 		w.wrong("%s after the end", e.Type)
@@ -180,7 +180,7 @@ func (w *messageWatch) event(e *messageEvent) {
 	}
 }
 
-func (w *messageWatch) start(m *message) {
+func (w *messagesValidator) start(m *message) {
 	if m == nil || m.ID == "" || m.Type != "message" || m.Role != "assistant" || m.Content == nil || m.Usage == nil || m.Usage.Input == nil {
 		w.wrong("message_start with %+v", m)
 		return
@@ -190,7 +190,7 @@ func (w *messageWatch) start(m *message) {
 	w.count(m.Usage)
 }
 
-func (w *messageWatch) count(u *messageUsage) {
+func (w *messagesValidator) count(u *messageUsage) {
 	if u == nil || u.Output == nil {
 		w.wrong("usage without output_tokens")
 		return
@@ -203,7 +203,7 @@ func (w *messageWatch) count(u *messageUsage) {
 	w.a.Usage = &w.usage
 }
 
-func (w *messageWatch) begin(e *messageEvent) {
+func (w *messagesValidator) begin(e *messageEvent) {
 	switch {
 	case w.open != nil || e.Index != w.next:
 		w.wrong("block %d begins where %d is next, one is open: %v", e.Index, w.next, w.open != nil)
@@ -222,7 +222,7 @@ var pieceOf = map[string][]string{
 	"text": {"text_delta", "citations_delta"}, "tool_use": {"input_json_delta"}, "thinking": {"thinking_delta", "signature_delta"},
 }
 
-func (w *messageWatch) piece(e *messageEvent) {
+func (w *messagesValidator) piece(e *messageEvent) {
 	if w.open == nil || e.Index != w.next-1 || !slices.Contains(pieceOf[w.open.Type], e.Delta.Type) {
 		w.wrong("%s for block %d, while %+v is open", e.Delta.Type, e.Index, w.open)
 		return
@@ -241,7 +241,7 @@ func (w *messageWatch) piece(e *messageEvent) {
 	}
 }
 
-func (w *messageWatch) stop(index int) {
+func (w *messagesValidator) stop(index int) {
 	b := w.open
 	if b == nil || index != w.next-1 {
 		w.wrong("block %d ends, %d is the last", index, w.next-1)

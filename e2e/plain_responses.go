@@ -79,9 +79,9 @@ type responseEvent struct {
 	Message  string          `json:"message"`
 }
 
-// watch reads the events of one response and holds them against the rules that
+// responsesValidator reads the events of one response and holds them against the rules that
 // clients rely on.
-type watch struct {
+type responsesValidator struct {
 	a     *Answer
 	begun time.Time
 	last  int
@@ -92,7 +92,7 @@ type watch struct {
 
 // responsesReader adds a response, or one event of it, to the answer.
 func (a *Answer) responsesReader(begun time.Time) reader {
-	w := &watch{a: a, begun: begun, last: -1, open: map[int]item{}, done: map[int]json.RawMessage{}}
+	w := &responsesValidator{a: a, begun: begun, last: -1, open: map[int]item{}, done: map[int]json.RawMessage{}}
 	return func(_ string, data []byte) error {
 		var e responseEvent
 		if err := json.Unmarshal(data, &e); err != nil {
@@ -109,11 +109,11 @@ func (a *Answer) responsesReader(begun time.Time) reader {
 	}
 }
 
-func (w *watch) wrong(format string, args ...any) {
+func (w *responsesValidator) wrong(format string, args ...any) {
 	w.a.Wrong = append(w.a.Wrong, fmt.Sprintf(format, args...))
 }
 
-func (w *watch) event(e *responseEvent) error {
+func (w *responsesValidator) event(e *responseEvent) error {
 	a := w.a
 	if e.Sequence == nil || *e.Sequence != w.last+1 {
 		w.wrong("after sequence_number %d comes %v of %s", w.last, e.Sequence, e.Type)
@@ -157,7 +157,7 @@ func (w *watch) event(e *responseEvent) error {
 }
 
 // item takes an item that begins or ends.
-func (w *watch) item(e *responseEvent) error {
+func (w *responsesValidator) item(e *responseEvent) error {
 	var it item
 	if err := json.Unmarshal(e.Item, &it); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (w *watch) item(e *responseEvent) error {
 }
 
 // end holds the response against what was streamed.
-func (w *watch) end(e *responseEvent) {
+func (w *responsesValidator) end(e *responseEvent) {
 	if e.Response == nil {
 		w.wrong("%s has no response", e.Type)
 		e.Response = &response{}

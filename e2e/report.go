@@ -138,7 +138,7 @@ func evidence(w io.Writer, runs []*Run, o *Outage) {
 				fmt.Fprintf(w, "- %s: ok %v after %v, model %q, finish_reason %q, %d bytes of text in %d chunks, sent %+v", l.name, a.OK,
 					a.Elapsed().Round(time.Millisecond), a.Model, a.FinishReason, len(a.Text), a.Chunks, a.Sent)
 				if !a.OK {
-					fmt.Fprintf(w, ", %s", a.says())
+					fmt.Fprintf(w, ", %s", a.errorLine())
 				}
 				if a.Header != nil {
 					fmt.Fprintf(w, ", headers %v", a.Header)
