@@ -9,7 +9,7 @@ import (
 
 // free lists the settings that accept any text: names, patterns and wordings of users and providers.
 var free = []string{
-	"auth.admin_env", "auth.keys[].env", "auth.keys[].models", "hosts", "learn.first_token.reasoning_models", "models.NAME.targets[].model",
+	"auth.admin_env", "auth.keys[].env", "auth.keys[].models", "learn.first_token.reasoning_models", "models.NAME.targets[].model",
 	"planner.keys.NAME.tools", "planner.model", "planner.tools", "repair.destructive", "repair.safe", "store.redis.master_name",
 	"store.redis.password_env", "store.redis.sentinel_password_env", "store.redis.sentinel_username", "store.redis.server_name",
 	"store.redis.username", "strategies.chains.NAME[].steps", "upstreams.NAME.headers", "upstreams.NAME.keys[].command",

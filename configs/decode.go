@@ -67,8 +67,25 @@ func (r *reader) report(key, format string, args ...any) {
 		r.problems = append(r.problems, p)
 		return
 	}
-	r.problems = append(r.problems, r.locate(p, r.find(key), false))
+	r.problems = append(r.problems, r.locate(p, r.findOrSibling(key, p.Message), false))
 }
+
+// findOrSibling is find, but for a key that the file does not have it prefers a key of the same section that the message
+// names: the file may have only the upper limit of the two that do not fit.
+func (r *reader) findOrSibling(key, message string) place {
+	if !r.has(key) {
+		for _, word := range otherKey.FindAllString(message, -1) {
+			word = word[strings.LastIndexByte(word, '.')+1:]
+			if at, ok := r.places[joinKey(parentKey(key), word)]; ok {
+				return at
+			}
+		}
+	}
+	return r.find(key)
+}
+
+// otherKey matches what may be the name of another key in a message.
+var otherKey = regexp.MustCompile(`\b[a-z][a-z0-9_.]*[a-z0-9]\b`)
 
 // refuse reports that a value cannot be read.
 func (r *reader) refuse(n ast.Node, key, format string, args ...any) {
@@ -221,6 +238,9 @@ func (r *reader) decode(n ast.Node, v reflect.Value, key string) {
 	case is == null && want == scalar:
 		r.refuse(n, key, "has no value: give one, or remove the line to keep the default")
 	case is == null: // a key whose entries are all comments
+	case is == scalar && want == mapping && noSpace.MatchString(text(n)):
+		name, _, _ := strings.Cut(text(n), ":")
+		r.refuse(n, key, "needs a space after the colon: %s: …", name)
 	case is != want:
 		r.refuse(n, key, "must be a %s, not a %s", example(v.Type()), is)
 	case v.Kind() == reflect.Struct:
@@ -235,6 +255,9 @@ func (r *reader) decode(n ast.Node, v reflect.Value, key string) {
 		}
 	}
 }
+
+// noSpace matches a key and a value that are one word, for lack of a space between them.
+var noSpace = regexp.MustCompile(`^[a-z][a-z0-9_]*:[^:\s]`)
 
 // String names the kind for messages.
 func (k kind) String() string {
@@ -264,6 +287,11 @@ func (r *reader) decodeMap(n ast.Node, v reflect.Value, key string) {
 			continue
 		}
 		entry := elementDefaults(v.Type().Elem())
+		if _, is := r.follow(p.value); is != mapping && is != null && entry.Kind() == reflect.Struct &&
+			slices.ContainsFunc(fields(entry.Type()), func(f field) bool { return f.name == p.key }) {
+			r.refuse(p.value, path, "belongs under a name: %s: {NAME: {%s: …}}", key, p.key)
+			continue
+		}
 		if u, ok := entry.Addr().Interface().(*upstream.Config); ok && p.key == defaultName {
 			u.URL = openAI
 		}

@@ -77,7 +77,7 @@ func (r *reader) parseText(data []byte) (n ast.Node, at place, err error) {
 	if err != nil {
 		var y yaml.Error
 		if errors.As(err, &y) {
-			return nil, tokenPlace(y.GetToken()), fmt.Errorf("is not valid YAML: %s", explain(y.GetMessage()))
+			return nil, tokenPlace(y.GetToken()), fmt.Errorf("is not valid YAML: %s", explain(y.GetMessage(), y.GetToken()))
 		}
 		return nil, place{}, errors.New("is not valid YAML: check indentation, quotes and brackets")
 	}
@@ -100,13 +100,20 @@ func (r *reader) parseText(data []byte) (n ast.Node, at place, err error) {
 }
 
 // explain rewords the parser's most common errors so that they say what to do.
-func explain(message string) string {
+func explain(message string, at *token.Token) string {
+	if at != nil && strings.ContainsAny(at.Value, "}]") {
+		return "a bracket is closed that was not opened"
+	}
 	for _, e := range [...]struct{ has, means string }{
 		{"found character '\t'", "a tab cannot indent, use spaces"},
 		{"mapping value is not allowed", "there is a second colon: put the value into quotes, or the key into its own line"},
 		{"unexpected key name", "this line, or the one before, has no colon: write key: value"},
+		{"non-map value is specified", "the indentation does not fit the lines above"},
 		{"value is not allowed in this context", "the indentation does not fit the lines above"},
 		{"could not find end character", "a quote is opened and not closed"},
+		{"end token", "a bracket is opened and not closed"},
+		{"flow map content", "a comma follows a comma"},
+		{"unexpected scalar value type", "a comma follows a comma, or a value is missing"},
 		{"must be specified", "a bracket is opened and not closed, or a comma is missing"},
 	} {
 		if strings.Contains(message, e.has) {

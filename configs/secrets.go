@@ -152,6 +152,10 @@ func (r *reader) secret(key, envKey, fileKey, name string, file *string, env Env
 			if value, ok := env(name); ok && value != "" {
 				return r.checkSecret(at, value)
 			}
+			if plain := strings.Trim(name, "${}"); name[0] == '$' && envName.MatchString(plain) {
+				r.report(at, "must be the name alone, without $: %s", plain)
+				return ""
+			}
 			r.report(at, "must be the name of an environment variable that is set, like OPENAI_API_KEY, not the secret itself")
 			return ""
 		}

@@ -74,7 +74,11 @@ func mapNames(v reflect.Value) map[string]bool {
 	return out
 }
 
-var keyPath = regexp.MustCompile(`^[a-z][a-z0-9_]*(\[[0-9]+\])*(\.[a-z][a-z0-9_]*(\[[0-9]+\])*)*$`)
+// keyPath matches the path of a key at the beginning of a message: limits.body, keys[0].env, prices["m"].input.
+var keyPath = regexp.MustCompile(`^([a-z][a-z0-9_]*(?:\[(?:[0-9]+|"(?:[^"\\]|\\.)*")\])*(?:\.[a-z][a-z0-9_]*(?:\[[0-9]+\])*)*): `)
+
+// plainEntry matches a quoted name that childKey writes without quotes.
+var plainEntry = regexp.MustCompile(`\["([A-Za-z0-9_-]+)"\]`)
 
 // reportAll reports each part of a joined error. The parts start with their keys.
 func (r *reader) reportAll(key string, err error) {
@@ -87,9 +91,9 @@ func (r *reader) reportAll(key string, err error) {
 		}
 		return
 	}
-	path, message, ok := strings.Cut(err.Error(), ": ")
-	if !ok || !keyPath.MatchString(path) {
-		path, message = "", err.Error()
+	path, message := "", err.Error()
+	if m := keyPath.FindStringSubmatch(message); m != nil {
+		path, message = plainEntry.ReplaceAllString(m[1], ".$1"), message[len(m[0]):]
 	}
 	at := joinKey(key, path)
 	if !r.failed(at) && !r.unreadable(at) {

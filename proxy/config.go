@@ -146,27 +146,36 @@ func (c Config) Validate() error {
 	switch _, port, err := net.SplitHostPort(c.Admin.Listen); {
 	case c.Admin.Listen == "":
 	case err != nil:
-		errs = append(errs, fmt.Errorf("admin.listen: %q is not host:port", c.Admin.Listen))
+		errs = append(errs, fmt.Errorf("admin.listen: %q is not host:port, like 127.0.0.1:9090", c.Admin.Listen))
 	case c.Admin.Listen == c.Listen && port != "0":
 		errs = append(errs, errors.New("admin.listen: must differ from listen"))
 	}
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
-		errs = append(errs, errors.New("tls.cert: needs tls.key, and the other way round"))
+		errs = append(errs, errors.New("tls.cert: needs tls.key, and tls.key needs tls.cert"))
 	}
 	if c.Drain < 0 {
 		errs = append(errs, errors.New("drain: must not be negative"))
 	}
-	if c.Limits.Body < 1<<10 || c.Limits.Headers < 1<<10 {
-		errs = append(errs, errors.New("limits.body: must be at least 1KiB, as must limits.headers"))
+	l := c.Limits
+	for _, m := range [...]struct {
+		key          string
+		value, least int64
+		written      string
+	}{
+		{"body", l.Body, 1 << 10, "1KiB"}, {"headers", int64(l.Headers), 1 << 10, "1KiB"}, {"messages", int64(l.Messages), 1, "1"},
+		{"calls", int64(l.Calls), 1, "1"}, {"tools", int64(l.Tools), 1, "1"}, {"values", int64(l.Values), 1, "1"},
+		{"head_timeout", int64(l.HeadTimeout), int64(time.Millisecond), "1ms"}, {"body_timeout", int64(l.BodyTimeout), int64(time.Millisecond), "1ms"},
+		{"idle_timeout", int64(l.IdleTimeout), int64(time.Millisecond), "1ms"}, {"write_stall", int64(l.WriteStall), int64(time.Millisecond), "1ms"},
+	} {
+		if m.value < m.least {
+			errs = append(errs, fmt.Errorf("limits.%s: must be at least %s", m.key, m.written))
+		}
 	}
 	if c.Limits.Nesting < 8 || c.Limits.Nesting > 10_000 {
 		errs = append(errs, errors.New("limits.nesting: must be between 8 and 10000"))
 	}
 	if c.Limits.Memory < c.Limits.Body {
 		errs = append(errs, errors.New("limits.memory: must be at least limits.body"))
-	}
-	if c.Limits.Messages < 1 || c.Limits.Calls < 1 || c.Limits.Tools < 1 || c.Limits.Values < 1 {
-		errs = append(errs, errors.New("limits.messages: must be at least 1, as must limits.calls, limits.tools and limits.values"))
 	}
 	if c.Limits.Concurrent < 0 {
 		errs = append(errs, errors.New("limits.concurrent: must not be negative; 0 is no limit"))
@@ -180,15 +189,10 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("limits.total.spending_per_day: no prices are set: add prices"))
 	}
 	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
-		if err := c.Prices[model].Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("prices: %s: %w", printable(model), err))
-		}
-	}
-	if c.Limits.HeadTimeout <= 0 || c.Limits.BodyTimeout <= 0 || c.Limits.IdleTimeout <= 0 || c.Limits.WriteStall <= 0 {
-		errs = append(errs, errors.New("limits.head_timeout: time-outs must be positive"))
+		errs = append(errs, under(fmt.Sprintf("prices[%q]", model), c.Prices[model].Validate())...)
 	}
 	for i, h := range c.Hosts {
-		if h == "" || h != hostOf(h) {
+		if h == "" || h != hostOf(h) || strings.ContainsAny(h, " ,/") {
 			errs = append(errs, fmt.Errorf("hosts[%d]: %q must be a name or an address in lower case, without a port", i, h))
 		}
 	}
@@ -222,7 +226,7 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.Auth.AdminEnv != "" && c.Auth.AdminFile != "" {
-		errs = append(errs, errors.New("auth.admin_env: and auth.admin_file exclude each other"))
+		errs = append(errs, errors.New("auth.admin_env: is given beside auth.admin_file: remove one of them"))
 	}
 	return errors.Join(errs...)
 }

@@ -39,8 +39,14 @@ const maxBudget = 1 << 40
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (b Budget) Validate() error {
 	var errs []error
-	if b.Requests < 0 || b.Tokens < 0 || b.Duration < 0 || b.Requests > maxBudget || b.Tokens > maxBudget {
-		errs = append(errs, fmt.Errorf("requests: requests, tokens and duration must not be negative, requests and tokens at most %d; 0 is no limit", maxBudget))
+	if b.Requests < 0 || b.Requests > maxBudget {
+		errs = append(errs, fmt.Errorf("requests: must be between 0 and %d; 0 is no limit", maxBudget))
+	}
+	if b.Tokens < 0 || b.Tokens > maxBudget {
+		errs = append(errs, fmt.Errorf("tokens: must be between 0 and %d; 0 is no limit", maxBudget))
+	}
+	if b.Duration < 0 {
+		errs = append(errs, errors.New("duration: must not be negative; 0 is no limit"))
 	}
 	if !(b.Spending >= 0 && b.Spending <= maxBudget/1e6) {
 		errs = append(errs, fmt.Errorf("spending: must be between 0 and %.0f; 0 is no limit", maxBudget/1e6))

@@ -67,7 +67,7 @@ var codeArguments = map[string]int{"failf": 1, "reported": 1, "noRoom": 0, "refu
 // madeCodes lists expressions for codes that are not constants. TestErrorCodesAreDocumented adds their possible values.
 var madeCodes = []string{"code", "string(e.Code)", "scope + r.Meter"}
 
-// Every error code of the gateway is in operations.md.
+// Every error code of the gateway is in operations.md, by status.
 func TestErrorCodesAreDocumented(t *testing.T) {
 	constants, codes := map[string]string{}, map[string]bool{}
 	var given []ast.Expr
@@ -121,6 +121,13 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(document(t, "operations.md"), "\n## Error codes\n")
 	section, _, _ = strings.Cut(section, "\n## ")
+	before := ""
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d{3}) \|`).FindAllStringSubmatch(section, -1) {
+		if row[1] < before {
+			t.Errorf("a row of status %s stands after one of %s", row[1], before)
+		}
+		before = row[1]
+	}
 	for code := range codes {
 		if !strings.Contains(section, "`"+code+"`") {
 			t.Errorf("%s is not among the error codes of operations.md", code)

@@ -60,14 +60,18 @@ type Price struct {
 	Output      float64 `yaml:"output"`
 }
 
-// Validate reports invalid prices.
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (p Price) Validate() error {
-	for _, v := range [...]float64{p.Input, p.CachedInput, p.Output} {
-		if !(v >= 0 && v <= 1e6) {
-			return errors.New("input, cached_input and output must be what a million tokens cost, from 0 to 1000000")
+	var errs []error
+	for _, v := range [...]struct {
+		key   string
+		price float64
+	}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"output", p.Output}} {
+		if !(v.price >= 0 && v.price <= 1e6) {
+			errs = append(errs, fmt.Errorf("%s: must be the price of a million tokens, from 0 to 1000000", v.key))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // AnyModel is the name of the price for models without one.

@@ -73,15 +73,18 @@ func (c Config) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("mid_stream: %q is none of continue, error, buffer", c.MidStream))
 	}
-	for _, way := range c.Continue {
+	for i, way := range c.Continue {
 		if !slices.Contains(recovery.Ways(), way) {
-			errs = append(errs, fmt.Errorf("continue: %q is none of prefill, replay, ask", way))
+			errs = append(errs, fmt.Errorf("continue[%d]: %q is none of prefill, replay, ask", i, way))
 		}
 	}
 	if c.Repetition != RepetitionObserve && c.Repetition != RepetitionStop {
 		errs = append(errs, fmt.Errorf("repetition: %q is none of observe, stop", c.Repetition))
 	}
-	if c.KeepAliveAfter < 0 || (c.KeepAliveAfter > 0 && c.KeepAliveEvery <= 0) {
+	if c.KeepAliveAfter < 0 {
+		errs = append(errs, errors.New("keepalive_after: must not be negative; 0 is never"))
+	}
+	if c.KeepAliveAfter > 0 && c.KeepAliveEvery <= 0 {
 		errs = append(errs, errors.New("keepalive_every: must be positive"))
 	}
 	if c.Idle <= 0 || c.IdlePinged < c.Idle {
@@ -90,8 +93,11 @@ func (c Config) Validate() error {
 	if c.ReasoningAfter < 0 {
 		errs = append(errs, errors.New("reasoning_after: must not be negative"))
 	}
-	if c.MaxEvent < 1<<10 || c.MaxAnswer < 1<<10 {
-		errs = append(errs, errors.New("max_event: must be at least 1KiB, as must max_answer"))
+	if c.MaxEvent < 1<<10 {
+		errs = append(errs, errors.New("max_event: must be at least 1KiB"))
+	}
+	if c.MaxAnswer < 1<<10 {
+		errs = append(errs, errors.New("max_answer: must be at least 1KiB"))
 	}
 	return errors.Join(errs...)
 }

@@ -101,7 +101,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("url: is needed, like https://api.openai.com/v1"))
 	} else if u, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model")); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		shown, _, _ := strings.Cut(c.URL, "?") // the query may contain a credential
-		errs = append(errs, fmt.Errorf("url: %q is not an http or https URL", shown))
+		errs = append(errs, fmt.Errorf("url: %q is not an http or https URL, like https://api.openai.com/v1", shown))
 	} else if u.User != nil {
 		errs = append(errs, errors.New("url: must not contain a credential; use keys"))
 	} else if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
@@ -134,7 +134,7 @@ func (c Config) Validate() error {
 		}
 	}
 	if (c.ClientCert == "") != (c.ClientKey == "") {
-		errs = append(errs, errors.New("client_cert: needs client_key, and the other way round"))
+		errs = append(errs, errors.New("client_cert: needs client_key, and client_key needs client_cert"))
 	}
 	if c.ConnectTimeout <= 0 {
 		errs = append(errs, errors.New("connect_timeout: must be positive"))

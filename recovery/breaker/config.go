@@ -66,8 +66,11 @@ func (c Config) Validate() error {
 	if c.Cooldown <= 0 || c.CooldownMax < c.Cooldown {
 		errs = append(errs, errors.New("cooldown: must be positive and at most cooldown_max"))
 	}
-	if c.ResendShare < 0 || c.ResendShare > 1 || c.ResendMin < 0 {
-		errs = append(errs, errors.New("resend_share: must be between 0 and 1, resend_min not negative"))
+	if c.ResendShare < 0 || c.ResendShare > 1 {
+		errs = append(errs, errors.New("resend_share: must be between 0 and 1"))
+	}
+	if c.ResendMin < 0 {
+		errs = append(errs, errors.New("resend_min: must not be negative"))
 	}
 	if c.Failures < 0 || c.Failures > store.MaxRing {
 		errs = append(errs, fmt.Errorf("failures: must be between 0 and %d", store.MaxRing))
@@ -80,11 +83,11 @@ func (c Config) Validate() error {
 	if c.SessionTTL < time.Minute {
 		errs = append(errs, errors.New("session_ttl: must be at least 1m"))
 	}
-	if c.WaitingHint < 0 || c.Waiting < 0 {
-		errs = append(errs, errors.New("waiting, waiting_hint: must not be negative"))
+	if c.Waiting < 0 {
+		errs = append(errs, errors.New("waiting: must not be negative"))
 	}
-	if c.Waiting > 0 && (c.WaitingHint == 0 || c.WaitingHint >= c.Waiting) {
-		errs = append(errs, errors.New("waiting_hint: must be positive and less than waiting: no session is stopped without a hint before"))
+	if c.WaitingHint < 0 || c.Waiting > 0 && (c.WaitingHint == 0 || c.WaitingHint >= c.Waiting) {
+		errs = append(errs, errors.New("waiting_hint: must be positive and less than waiting, because a session gets a hint before it is stopped"))
 	}
 	if c.Waiting >= c.SessionTTL {
 		errs = append(errs, errors.New("waiting: must be less than session_ttl"))

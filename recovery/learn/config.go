@@ -53,8 +53,13 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("outcomes: must be off, observe or act"))
 	}
 	f := c.FirstToken
-	if f.Min <= 0 || f.Whole <= 0 || f.SameAfter <= 0 || f.Reasoning <= 0 {
-		errs = append(errs, errors.New("first_token.min: limits must be positive"))
+	for _, limit := range [...]struct {
+		key   string
+		value time.Duration
+	}{{"min", f.Min}, {"whole", f.Whole}, {"same_after", f.SameAfter}, {"reasoning", f.Reasoning}} {
+		if limit.value <= 0 {
+			errs = append(errs, fmt.Errorf("first_token.%s: must be positive", limit.key))
+		}
 	}
 	if f.PerTokens < 1 {
 		errs = append(errs, errors.New("first_token.per_tokens: must be at least 1"))
