@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -45,7 +47,10 @@ func (c *adminCommand) do(run func(args []string) error) *cobra.Command {
 				return usageError{err}
 			}
 		}
-		c.url = strings.TrimRight(c.url, "/")
+		c.url = strings.TrimSuffix(strings.TrimRight(c.url, "/"), "/v1")
+		if u, err := url.Parse(c.url); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return usageError{fmt.Errorf("--url %q: write it as http://HOST:PORT", c.url)}
+		}
 		return run(args)
 	}
 	return c.Command
@@ -136,7 +141,10 @@ func (c adminClient) open(ctx context.Context, method, path string, body io.Read
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("no gateway answers: %w", err)
+		if why := new(url.Error); errors.As(err, &why) {
+			err = why.Err // without the whole URL
+		}
+		return nil, fmt.Errorf("no gateway answers at %s (--url names another): %w", c.url, err)
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil

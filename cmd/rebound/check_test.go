@@ -63,8 +63,8 @@ models:
 		{"nothing that counts", []string{"--strict", good}, 0, summary, ""},
 		{"no such file", []string{filepath.Join(dir, "none.yaml")}, 2, "", "no such file"},
 		{"a folder", []string{dir}, 2, "", "reading configuration"},
-		{"no argument", nil, 2, "", "accepts 1 arg"},
-		{"two files", []string{good, bad}, 2, "", "accepts 1 arg"},
+		{"no argument", nil, 2, "", `an argument is missing: write "rebound check FILE"`},
+		{"two files", []string{good, bad}, 2, "", `too many arguments: write "rebound check FILE"`},
 		{"unknown flag", []string{"-x", good}, 2, "", "unknown shorthand flag"},
 		{"help", []string{"-h"}, 0, "rebound check FILE", ""},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,7 +93,7 @@ the client notices them. Without a command it starts the gateway, like "rebound 
 		if len(args) == 0 {
 			return nil
 		}
-		hint := ""
+		hint := configHint(cmd, args[0])
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			hint = ": did you mean " + strings.Join(near, " or ") + "?"
 		}
@@ -121,14 +122,26 @@ the client notices them. Without a command it starts the gateway, like "rebound 
 	return root
 }
 
-// usageArgs turns the errors of an argument check into usage errors.
+// usageArgs turns the errors of an argument check into usage errors that show the right form.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
+		if check(cmd, args) == nil {
+			return nil
 		}
-		return nil
+		form := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+		if len(args) == 0 {
+			return usageError{fmt.Errorf("an argument is missing: write %q", form)}
+		}
+		return usageError{fmt.Errorf("too many arguments%s: write %q", configHint(cmd, args[0]), form)}
 	}
+}
+
+// configHint proposes --config for an argument that looks like a configuration file.
+func configHint(cmd *cobra.Command, arg string) string {
+	if ext := filepath.Ext(arg); cmd.Flags().Lookup("config") != nil && (ext == ".yaml" || ext == ".yml") {
+		return " (did you mean --config " + arg + "?)"
+	}
+	return ""
 }
 
 // open opens the file in args[0]; no argument, or "-", is standard input.

@@ -45,7 +45,7 @@ func TestRunDemoArguments(t *testing.T) {
 	}{
 		"-h":     {0, "-v"},
 		"-x":     {2, "unknown shorthand flag"},
-		"faster": {2, `unknown command "faster"`},
+		"faster": {2, `too many arguments: write "rebound demo"`},
 	} {
 		out, errs, code := runWith(noEnv, "", "demo", arg)
 		if code != want.code || !strings.Contains(out+errs, want.text) {
