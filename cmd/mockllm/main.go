@@ -47,7 +47,6 @@ func run(ctx context.Context, args []string) error {
 	fs.IntVar(&opts.Bytes, "bytes", 600, "bytes of content in an answer")
 	fs.IntVar(&opts.KeepRequests, "keep", 1000, "requests that /mock/requests remembers; -1 for none")
 	fs.Int64Var(&opts.MaxBody, "max-body", 64<<20, "largest request body in bytes")
-	fs.BoolVar(&opts.Lenient, "lenient", false, "accept request bodies that are not valid JSON; saves a little time")
 	fs.StringVar(&opts.As, "as", "", "imitate a known server: "+strings.Join(upstreamtest.Disguises(), ", "))
 	fs.Usage = func() {
 		fmt.Fprint(fs.Output(), "An OpenAI-compatible mock upstream. The requested model name contains a script of the answers, good and bad.\n\n")

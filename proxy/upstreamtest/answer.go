@@ -30,12 +30,8 @@ const (
 )
 
 // TextFor returns the text of a model's default answer. The name may include a
-// script, whose directives are ignored; see TextOf for those. The size in names
-// such as m-b4000 counts.
-func TextFor(model string) string {
-	t := tune(model, tuning{bytes: defaultBytes})
-	return TextOf(model, "", t.bytes)
-}
+// script, whose directives are ignored; see TextOf for those.
+func TextFor(model string) string { return TextOf(model, "", defaultBytes) }
 
 // TextOf returns the text of a model's answer under the directives text=variant and
 // bytes=size. Variants differ from the first character on.
@@ -45,7 +41,7 @@ func TextOf(model, variant string, size int) string {
 
 // ToolCallID returns the id of the first tool call in the answer to request n
 // (Record.N). Further choices of that answer have ids that begin with it.
-func ToolCallID(n int64) string { return "call_mock_" + strconv.FormatInt(n, 10) }
+func ToolCallID(n int64) string { return "call_mock_" + decimal(n) }
 
 var vocabulary = strings.Fields(`the gateway request answer stream token model upstream session turn budget
 	window reads writes keeps sends holds counts waits moves tries again before after while every first next
@@ -180,34 +176,6 @@ func lastWords(s string, n int) string {
 type tuning struct {
 	latency, gap  time.Duration
 	chunks, bytes int
-	stamps        bool // content chunks begin with their send time
-}
-
-// tune applies the settings in a model's name: m-lat50-n100-d20-b4000-ts. It ignores
-// names with a script.
-func tune(model string, t tuning) tuning {
-	if strings.IndexByte(model, '-') < 0 || strings.IndexByte(model, '@') >= 0 {
-		return t
-	}
-	_, rest, _ := strings.Cut(model, "-")
-	for part := range strings.SplitSeq(rest, "-") {
-		word := strings.TrimRight(part, "0123456789")
-		n, err := strconv.Atoi(part[len(word):])
-		switch {
-		case part == "ts":
-			t.stamps = true
-		case err != nil:
-		case word == "lat":
-			t.latency = time.Duration(n) * time.Millisecond
-		case word == "d":
-			t.gap = time.Duration(n) * time.Millisecond
-		case word == "n":
-			t.chunks = min(max(n, 1), maxChunks)
-		case word == "b":
-			t.bytes = min(n, maxContent)
-		}
-	}
-	return t
 }
 
 // escape returns s escaped for JSON, without the quotes around it.
@@ -245,10 +213,16 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendNullable appends s as a JSON string, or null if it is empty.
-func appendNullable(b []byte, s string) []byte {
+// quoted returns s as a JSON string.
+func quoted(s string) string { return string(appendString(nil, s)) }
+
+// nullable returns s as a JSON string, or null if it is empty.
+func nullable(s string) string {
 	if s == "" {
-		return append(b, "null"...)
+		return "null"
 	}
-	return appendString(b, s)
+	return quoted(s)
 }
+
+// decimal returns n in digits.
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -37,9 +36,6 @@ func TestTexts(t *testing.T) {
 	}
 	if !strings.Contains(plain, `"`) || !strings.Contains(plain, `\`) || utf8.RuneCountInString(plain) == len(plain) {
 		t.Errorf("nothing to escape or no multi-byte characters in %q", plain)
-	}
-	if n := len(TextFor("m-b4000")); n != 4000 {
-		t.Errorf("m-b4000 has %d bytes", n)
 	}
 }
 
@@ -85,24 +81,6 @@ func TestContinued(t *testing.T) {
 	} {
 		if got := continuation(text, tc.prefix, tc.mode); got != tc.want {
 			t.Errorf("%q, mode %d: %q, want %q", tc.prefix, tc.mode, got, tc.want)
-		}
-	}
-}
-
-func TestTune(t *testing.T) {
-	base := tuning{chunks: 20, bytes: 600}
-	for model, want := range map[string]tuning{
-		"m":                        base,
-		"gpt-4o-mini":              base,
-		"m-lat50-n100-d20-b4000":   {latency: 50 * time.Millisecond, gap: 20 * time.Millisecond, chunks: 100, bytes: 4000},
-		"m-ts-n3":                  {chunks: 3, bytes: 600, stamps: true},
-		"m-lat50@ok":               base,
-		"m-b99999999999999999999":  base,
-		"m-n":                      base,
-		"claude-sonnet-4-20250514": base,
-	} {
-		if got := tune(model, base); got != want {
-			t.Errorf("%s: %+v, want %+v", model, got, want)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
+	"strings"
 )
 
 // callForm is how a tool call is sent.
@@ -37,8 +37,7 @@ func setCallForm(st *step, v string) error {
 // LeakedCall returns a tool call as it appears in the text if the server does not
 // parse it.
 func LeakedCall(tool, args string) string {
-	name := appendString(nil, tool)
-	return `<tool_call>{"name":` + string(name) + `,"arguments":` + args + `}</tool_call>`
+	return `<tool_call>{"name":` + quoted(tool) + `,"arguments":` + args + `}</tool_call>`
 }
 
 // setLeak reads a text, escaped like a query parameter.
@@ -74,94 +73,74 @@ func callRejected(q *request) *apiError {
 		rejected: LeakedCall(q.firstTool(), ToolArguments)}
 }
 
-// streamCalls adds the events of a call in any form except fragments.
-func (x *exchange) streamCalls(b *reply, c *content, index int, pause time.Duration) {
-	list := func(elements ...string) {
-		from := b.open(index)
-		b.buf = append(b.buf, `{"tool_calls":[`...)
-		for i, e := range elements {
-			if i > 0 {
-				b.buf = append(b.buf, ',')
-			}
-			b.buf = append(b.buf, e...)
-		}
-		b.buf = append(b.buf, `]}`...)
-		b.close(from, pause, "", "")
-	}
-	name, id := string(appendString(nil, c.tool)), func(n int) string { return x.callID(index, n) }
-	call := func(at, id, name, args string) string {
-		e := `{` + at
+// streamCalls adds the events of a call in its form.
+func (x *exchange) streamCalls(b *reply, c *content, index int) {
+	// call adds a chunk with one call; an empty id or name is left out.
+	call := func(at, id, name, args string) {
 		if id != "" {
-			e += `"id":"` + id + `","type":"function",`
+			at += `"id":"` + id + `","type":"function",`
 		}
 		if name != "" {
-			name = `"name":` + name + `,`
+			name = `"name":` + quoted(name) + `,`
 		}
-		return e + `"function":{` + name + `"arguments":` + args + `}}`
+		b.chunk(index, `{"tool_calls":[{`+at+`"function":{`+name+`"arguments":`+args+`}}]}`, x.t.gap, "", "")
 	}
 	const zero = `"index":0,`
+	at, calls := zero, 1
 	switch x.st.form {
 	case formWhole:
-		list(call(zero, id(0), name, string(appendString(nil, c.args))))
+		call(zero, x.callID(index, 0), c.tool, quoted(c.args))
+		return
 	case formObject:
-		list(call(zero, id(0), name, c.args))
-	case formMerged, formNoIndex, formNames:
-		at, calls := zero, 1
-		if x.st.form == formNoIndex {
-			at = ""
-		}
-		if x.st.form == formMerged {
-			calls = 2
-		}
-		for n := range calls {
-			for i, p := range pieces(c.args, max(1, len(c.args)/5)) {
-				which, called := id(n), name
-				if i > 0 {
-					which = ""
-				}
-				if i > 0 && x.st.form != formNames {
-					called = ""
-				}
-				list(call(at, which, called, `"`+p+`"`))
-			}
-		}
-	}
-}
-
-// callMessage adds a message with the calls next to the delta, where clients do not look.
-func (x *exchange) callMessage(b *reply, c *content, index int) {
-	b.buf = append(b.buf, `,"message":{"role":"assistant","tool_calls":`...)
-	x.callList(b, c, index)
-	b.buf = append(b.buf, '}')
-}
-
-// callList adds the tool_calls list of a complete message.
-func (x *exchange) callList(b *reply, c *content, index int) {
-	args, calls := appendString(nil, c.args), 1
-	switch x.st.form {
-	case formObject:
-		args = []byte(c.args)
+		call(zero, x.callID(index, 0), c.tool, c.args)
+		return
+	case formMessage:
+		return
+	case formFragments:
+		call(zero, x.callID(index, 0), c.tool, `""`)
+	case formNoIndex:
+		at = ""
 	case formMerged:
 		calls = 2
 	}
-	b.buf = append(b.buf, '[')
 	for n := range calls {
-		if n > 0 {
-			b.buf = append(b.buf, ',')
+		id, name := x.callID(index, n), c.tool
+		for i, p := range pieces(c.args, max(1, len(c.args)/5)) {
+			if i > 0 || x.st.form == formFragments {
+				id = ""
+			}
+			if (i > 0 || x.st.form == formFragments) && x.st.form != formNames {
+				name = ""
+			}
+			call(at, id, name, `"`+p+`"`)
 		}
-		b.buf = append(b.buf, `{"id":"`+x.callID(index, n)+`","type":"function","function":{"name":`...)
-		b.buf = appendString(b.buf, c.tool)
-		b.buf = append(append(append(b.buf, `,"arguments":`...), args...), `}}`...)
 	}
-	b.buf = append(b.buf, ']')
+}
+
+// callList returns the tool_calls list of a complete message.
+func (x *exchange) callList(c *content, index int) string {
+	args, calls := quoted(c.args), 1
+	switch x.st.form {
+	case formObject:
+		args = c.args
+	case formMerged:
+		calls = 2
+	}
+	var list []string
+	for n := range calls {
+		list = append(list, `{"id":"`+x.callID(index, n)+`","type":"function","function":{"name":`+quoted(c.tool)+`,"arguments":`+args+`}}`)
+	}
+	return `[` + strings.Join(list, ",") + `]`
 }
 
 // callID returns the id of the n-th call of a choice.
 func (x *exchange) callID(choice, n int) string {
-	var b reply
-	b.appendCallID(x.q.n, choice)
-	if n > 0 {
-		b.buf = strconv.AppendInt(append(b.buf, "_c"...), int64(n), 10)
+	id := ToolCallID(x.q.n)
+	if choice > 0 {
+		id += "_" + strconv.Itoa(choice)
 	}
-	return string(b.buf)
+	if n > 0 {
+		id += "_c" + strconv.Itoa(n)
+	}
+	return id
 }

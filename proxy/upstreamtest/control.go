@@ -40,7 +40,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) bool {
 			e := &apiError{message: "mock script: " + err.Error(), typ: "invalid_request_error", code: "mock_bad_script"}
 			w.Header()["Content-Type"] = typeJSON
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write(e.appendTo(nil, 0))
+			_, _ = io.WriteString(w, e.body(0))
 			return true
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -56,27 +56,21 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-func (s *Server) models() []byte {
-	b := []byte(`{"object":"list","data":[`)
+func (s *Server) models() string {
 	d := disguises[s.opts.As]
-	owner := cmp.Or(d.owner, "mock")
-	for i, m := range s.opts.Models {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"id":`...)
-		b = appendString(b, m)
-		b = append(b, `,"object":"model","created":1715367049,"owned_by":"`+owner+`"`...)
+	var list []string
+	for _, m := range s.opts.Models {
+		window := ""
 		if d.windowField != "" {
-			b = append(b, ","+strings.Replace(d.windowField, "N", strconv.Itoa(d.window), 1)...)
+			window = "," + strings.Replace(d.windowField, "N", strconv.Itoa(d.window), 1)
 		}
-		b = append(b, '}')
+		list = append(list, `{"id":`+quoted(m)+`,"object":"model","created":1715367049,"owned_by":"`+cmp.Or(d.owner, "mock")+`"`+window+`}`)
 	}
-	return append(b, `]}`...)
+	return `{"object":"list","data":[` + strings.Join(list, ",") + `]}`
 }
 
 // embeddings returns an answer with the same vector for every input.
-func embeddings(q *request) []byte {
+func embeddings(q *request) string {
 	input := q.field("input")
 	n := 1
 	if input.IsArray() && input.Get("0").Type != gjson.Number { // an array of numbers is one tokenized input
@@ -86,20 +80,10 @@ func embeddings(q *request) []byte {
 	if q.field("encoding_format").Str == "base64" {
 		vector = `"AAAAPwAAgL4AAAA+AACAPw=="` // the same vector as little-endian float32
 	}
-	b := []byte(`{"object":"list","data":[`)
+	var list []string
 	for i := range n {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"object":"embedding","index":`...)
-		b = strconv.AppendInt(b, int64(i), 10)
-		b = append(b, `,"embedding":`+vector+`}`...)
+		list = append(list, `{"object":"embedding","index":`+strconv.Itoa(i)+`,"embedding":`+vector+`}`)
 	}
-	b = append(b, `],"model":`...)
-	b = appendString(b, q.name)
-	b = append(b, `,"usage":{"prompt_tokens":`...)
-	b = strconv.AppendInt(b, int64(len(input.Raw)/4), 10)
-	b = append(b, `,"total_tokens":`...)
-	b = strconv.AppendInt(b, int64(len(input.Raw)/4), 10)
-	return append(b, `}}`...)
+	tokens := strconv.Itoa(len(input.Raw) / 4)
+	return `{"object":"list","data":[` + strings.Join(list, ",") + `],"model":` + quoted(q.name) + `,"usage":{"prompt_tokens":` + tokens + `,"total_tokens":` + tokens + `}}`
 }

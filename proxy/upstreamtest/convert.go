@@ -25,7 +25,7 @@ func (l *Ledger) Converted(account, name, chat string) []byte {
 		return strings.Join(parts, "\n")
 	}
 	message := func(role, text string) {
-		items = append(items, `{"type":"message","role":"`+role+`","content":[{"type":"input_text","text":`+string(appendString(nil, text))+`}]}`)
+		items = append(items, `{"type":"message","role":"`+role+`","content":[{"type":"input_text","text":`+quoted(text)+`}]}`)
 	}
 	n := 0
 	gjson.Get(chat, "messages").ForEach(func(_, m gjson.Result) bool {
@@ -49,7 +49,7 @@ func (l *Ledger) Converted(account, name, chat string) []byte {
 			})
 		case "tool":
 			items = append(items, `{"type":"function_call_output","call_id":"`+m.Get("tool_call_id").Str+`","output":`+
-				string(appendString(nil, text(m.Get("content"))))+`}`)
+				quoted(text(m.Get("content")))+`}`)
 		default:
 			message(role, text(m.Get("content")))
 		}
@@ -62,7 +62,7 @@ func (l *Ledger) Converted(account, name, chat string) []byte {
 		}
 		return true
 	})
-	return []byte(`{"model":` + string(appendString(nil, gjson.Get(chat, "model").String())) + `,` +
+	return []byte(`{"model":` + quoted(gjson.Get(chat, "model").String()) + `,` +
 		`"stream":` + strconv.FormatBool(gjson.Get(chat, "stream").Bool()) +
 		`,"store":false,"include":["reasoning.encrypted_content"],"tools":[` + strings.Join(tools, ",") + `],"input":[` + strings.Join(items, ",") + `]}`)
 }

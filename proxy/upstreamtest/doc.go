@@ -34,7 +34,7 @@
 // reasoning becomes an item with a summary, and encrypted_content that only the
 // same account may send back; a call becomes an item of the first tool, which may
 // be custom or in a namespace. With no-finish there is no terminal event. Directives
-// without an equivalent (prefill, n, logprobs, null-content, and call= except whole,
+// without an equivalent (prefill, n, logprobs, and call= except whole,
 // merged and object) have no effect. Unless store is false, the account can get,
 // cancel, delete, reference and continue the response, and list its input items;
 // each request that names a response takes a step of its model's script. With
@@ -46,7 +46,7 @@
 // The same scripts also make messages of Anthropic's API. The finish reason becomes the
 // stop reason, reasoning a thinking block whose signature is bound to the credential, and
 // a call a tool_use block. Errors have Anthropic's envelope and types. Directives without
-// an equivalent (n, logprobs, null-content and call=) have no effect.
+// an equivalent (n, logprobs and call=) have no effect.
 //
 // # Scripts
 //
@@ -136,7 +136,6 @@
 //	role-only          the role chunk and [DONE]; not streamed: choices is empty
 //	empty              only [DONE]; not streamed: no body
 //	empty-answer       finish_reason without content
-//	null-content       the role chunk has content: null
 //	crlf               lines end in CR LF
 //	split=1            pieces of that many bytes, each in its own write
 //	one-write          everything in one write
@@ -178,10 +177,4 @@
 //	big=10000000       a text of that size
 //	bad-chunk          chunked encoding with a length that is no number
 //	status-junk        bytes that are not HTTP
-//
-// # Load
-//
-// A name without a script may set timing and size: m-lat50-n100-d20-b4000 answers
-// after 50 ms with 4000 bytes in 100 chunks, 20 ms apart. With -ts each content
-// chunk of a stream begins with its send time, ~unix nanoseconds~.
 package upstreamtest

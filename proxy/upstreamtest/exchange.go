@@ -36,7 +36,7 @@ type format struct {
 	stream, whole func(x *exchange, b *reply, c *content)
 	// errorEvent adds an error event; errorBody returns an error body for a 200.
 	errorEvent func(x *exchange, b *reply)
-	errorBody  func(x *exchange) []byte
+	errorBody  func(x *exchange) string
 	// textStart is the data of a text event up to the text; textEvent is the event name,
 	// if clients need one.
 	textStart, textEvent string
@@ -45,7 +45,7 @@ type format struct {
 var (
 	chatFormat = format{
 		stream: (*exchange).stream, whole: (*exchange).whole, errorEvent: appendChatError,
-		errorBody: func(x *exchange) []byte { return x.streamError().appendTo(nil, x.q.n) },
+		errorBody: func(x *exchange) string { return x.streamError().body(x.q.n) },
 		textStart: `{"id":"chatcmpl-mock-","choices":[{"index":0,"delta":{"content":"`,
 	}
 	responsesFormat = format{
@@ -66,7 +66,7 @@ func (x *exchange) format() format {
 
 // run answers the request as its step says. plain returns the answer of an endpoint
 // without scripted content; nil means scripted content.
-func (x *exchange) run(plain func() []byte) error {
+func (x *exchange) run(plain func() string) error {
 	st := x.st
 	x.out = sink{ctx: x.ctx, w: x.w, split: st.split, pings: st.pings}
 	x.out.flush, _ = x.w.(http.Flusher)
@@ -94,7 +94,7 @@ func (x *exchange) run(plain func() []byte) error {
 	if server := disguises[x.s.opts.As].server; server != "" {
 		h["Server"] = []string{server}
 	}
-	h["X-Request-Id"] = []string{"req_mock_" + strconv.FormatInt(x.q.n, 10)}
+	h["X-Request-Id"] = []string{"req_mock_" + decimal(x.q.n)}
 	if done, err := x.refuse(); done {
 		return err
 	}
@@ -119,7 +119,7 @@ func (x *exchange) run(plain func() []byte) error {
 	}()
 	switch {
 	case plain != nil:
-		b.buf = append(b.buf, plain()...)
+		b.put(plain())
 		return x.sendWhole(b)
 	case x.q.responseID != "" && x.q.stream:
 		x.resume(b)
@@ -195,7 +195,7 @@ func (x *exchange) sendError(e *apiError) error {
 		e = e.asAnthropic(x.st)
 	}
 	x.w.Header()["Content-Type"] = typeJSON
-	return x.sendAll(e.status, e.appendTo(nil, x.q.n))
+	return x.sendAll(e.status, []byte(e.body(x.q.n)))
 }
 
 // sendBody sends a literal body from the script.
@@ -236,7 +236,7 @@ func (x *exchange) sendAll(status int, body []byte) error {
 func (x *exchange) sendWhole(b *reply) error {
 	st, body := x.st, b.buf
 	if st.errorEvent.set {
-		body = x.format().errorBody(x)
+		body = []byte(x.format().errorBody(x))
 	}
 	if st.malformed.set {
 		at := st.malformed.of(len(body))
@@ -330,9 +330,6 @@ func (x *exchange) sendStream(b *reply) error {
 			continue
 		case actBreak:
 			return errBroken
-		}
-		if ev.stamp > 0 {
-			strconv.AppendInt(b.buf[ev.stamp:ev.stamp:ev.stamp+stampDigits], time.Now().UnixNano(), 10)
 		}
 		data := b.buf[ev.from:ev.to]
 		if st.gzip {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 )
 
@@ -70,9 +69,7 @@ func (x *exchange) insertFaults(b *reply) {
 
 // appendChatError adds an error event of a chat completion.
 func appendChatError(x *exchange, b *reply) {
-	from := len(b.buf)
-	b.buf = x.streamError().appendTo(append(b.buf, "data: "...), x.q.n)
-	b.add(from, 0)
+	b.line("data: "+x.streamError().body(x.q.n), 0)
 }
 
 // streamError returns the error inside a 200.
@@ -162,7 +159,7 @@ func (x *exchange) badChunk() error {
 	}
 	defer done()
 	x.status = http.StatusOK
-	ctype, piece := typeJSON[0], `{"id":"chatcmpl-mock-`+strconv.FormatInt(x.q.n, 10)+`","object":"chat.completion",`
+	ctype, piece := typeJSON[0], `{"id":"chatcmpl-mock-`+decimal(x.q.n)+`","object":"chat.completion",`
 	if x.q.stream {
 		ctype, piece = typeStream[0], ": ok\n\n"
 	}
@@ -229,7 +226,7 @@ func gzipped(b []byte) []byte {
 // bomb sends about a megabyte that expands to a gigabyte of white space in an
 // otherwise complete answer.
 func (x *exchange) bomb() error {
-	start, end := `{"id":"chatcmpl-mock-`+strconv.FormatInt(x.q.n, 10)+`","object":"chat.completion","choices":[`, `]}`
+	start, end := `{"id":"chatcmpl-mock-`+decimal(x.q.n)+`","object":"chat.completion","choices":[`, `]}`
 	if x.q.stream {
 		start, end = "data: "+start, end+"\n\ndata: [DONE]\n\n"
 	}

@@ -156,7 +156,7 @@ var idPrefixes = map[string]string{
 // a valid one.
 func (l *Ledger) Refuse(account, request string) (status int, body []byte) {
 	if e := l.refuse(account, request); e != nil {
-		return e.status, e.appendTo(nil, 0)
+		return e.status, []byte(e.body(0))
 	}
 	return 0, nil
 }

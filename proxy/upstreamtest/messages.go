@@ -9,18 +9,18 @@ import (
 
 var messagesFormat = format{
 	stream: (*exchange).streamMessage, whole: (*exchange).wholeMessage, errorEvent: appendMessageError,
-	errorBody: func(x *exchange) []byte { return x.messageError().appendTo(nil, x.q.n) },
+	errorBody: func(x *exchange) string { return x.messageError().body(x.q.n) },
 	textEvent: "content_block_delta",
 	textStart: `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`,
 }
 
 // routeMessages is route for /v1/messages and below.
-func routeMessages(r *http.Request, rest string, q *request) (plain func() []byte, bad *apiError) {
+func routeMessages(r *http.Request, rest string, q *request) (plain func() string, bad *apiError) {
 	switch {
 	case r.Method != http.MethodPost:
 		return nil, notAllowed(r)
 	case rest == "/count_tokens":
-		return func() []byte { return []byte(`{"input_tokens":` + strconv.Itoa(q.promptTokens()) + `}`) }, nil
+		return func() string { return `{"input_tokens":` + strconv.Itoa(q.promptTokens()) + `}` }, nil
 	}
 	return nil, refuseMessages(q.body)
 }
@@ -33,12 +33,11 @@ type messageBlock struct {
 	last   string   // a delta after the pieces, or ""
 	whole  string   // the complete block
 	pace   time.Duration
-	stamps bool
 }
 
 // blocks returns the content of a message.
 func (x *exchange) blocks(c *content) (list []messageBlock) {
-	q, n := x.q, strconv.FormatInt(x.q.n, 10)
+	q, n := x.q, decimal(x.q.n)
 	if x.st.roleOnly {
 		return nil
 	}
@@ -51,12 +50,12 @@ func (x *exchange) blocks(c *content) (list []messageBlock) {
 	}
 	if len(c.pieces) > 0 {
 		list = append(list, messageBlock{
-			begin: `{"type":"text","text":""}`, delta: `{"type":"text_delta","text":"`, pieces: c.pieces, pace: x.t.gap, stamps: x.t.stamps,
+			begin: `{"type":"text","text":""}`, delta: `{"type":"text_delta","text":"`, pieces: c.pieces, pace: x.t.gap,
 			whole: `{"type":"text","text":"` + strings.Join(c.pieces, "") + `"}`,
 		})
 	}
 	if c.tool != "" {
-		head := `{"type":"tool_use","id":"` + ToolCallID(q.n) + `","name":` + string(appendString(nil, c.tool)) + `,"input":`
+		head := `{"type":"tool_use","id":"` + ToolCallID(q.n) + `","name":` + quoted(c.tool) + `,"input":`
 		list = append(list, messageBlock{
 			begin: head + `{}}`, delta: `{"type":"input_json_delta","partial_json":"`, pieces: pieces(c.args, max(1, len(c.args)/5)), pace: x.t.gap, whole: head + c.args + `}`,
 		})
@@ -66,7 +65,7 @@ func (x *exchange) blocks(c *content) (list []messageBlock) {
 
 // messageHead returns a message up to its content.
 func (x *exchange) messageHead() string {
-	return `{"id":"msg_mock_` + strconv.FormatInt(x.q.n, 10) + `","type":"message","role":"assistant","model":` + string(appendString(nil, x.q.name)) + `,"content":[`
+	return `{"id":"msg_mock_` + decimal(x.q.n) + `","type":"message","role":"assistant","model":` + quoted(x.q.name) + `,"content":[`
 }
 
 // messageUsage returns a usage object.
@@ -90,14 +89,13 @@ func stopReason(finish string) string {
 }
 
 // event adds an event of a message.
-func (b *reply) event(typ, rest string, pause time.Duration) *event {
+func (b *reply) event(typ, rest string, pause time.Duration) {
 	from, line := len(b.buf), "\n"
 	if b.crlf {
 		line = "\r\n"
 	}
 	b.put(`event: `, typ, line, `data: {"type":"`, typ, `"`, rest, `}`)
 	b.add(from, pause)
-	return &b.events[len(b.events)-1]
 }
 
 // streamMessage builds the events of a streamed message.
@@ -120,16 +118,7 @@ func (x *exchange) streamMessage(b *reply, c *content) {
 			if n == 0 && len(c.reasoning) == 0 && c.tool == "" {
 				pause = 0
 			}
-			stamp, lead := 0, at+`,"delta":`+k.delta
-			if k.stamps {
-				lead += "~"
-				stamp = len(b.buf) + len("event: content_block_delta\ndata: {\"type\":\"content_block_delta\"") + len(lead)
-				if b.crlf {
-					stamp++
-				}
-				lead += "0000000000000000000~"
-			}
-			b.event("content_block_delta", lead+p+`"}`, pause).stamp = stamp
+			b.event("content_block_delta", at+`,"delta":`+k.delta+p+`"}`, pause)
 		}
 		if k.last != "" {
 			b.event("content_block_delta", at+`,"delta":`+k.last, 0)
@@ -139,7 +128,7 @@ func (x *exchange) streamMessage(b *reply, c *content) {
 	b.end = len(b.events)
 	total, _ := c.completionTokens()
 	if !st.roleOnly && !st.noFinish {
-		reason := string(appendString(nil, stopReason(c.finish)))
+		reason := quoted(stopReason(c.finish))
 		b.event("message_delta", `,"delta":{"stop_reason":`+reason+`,"stop_sequence":null},"usage":{"output_tokens":`+strconv.Itoa(total)+`}`, 0)
 	}
 	if !st.noDone {
@@ -158,7 +147,7 @@ func (x *exchange) wholeMessage(b *reply, c *content) {
 	}
 	reason := "null"
 	if !x.st.noFinish {
-		reason = string(appendString(nil, stopReason(c.finish)))
+		reason = quoted(stopReason(c.finish))
 	}
 	total, _ := c.completionTokens()
 	b.put(`],"stop_reason":`, reason, `,"stop_sequence":null,"usage":`, x.messageUsage(total), `}`)
@@ -173,7 +162,7 @@ func (x *exchange) messageError() *apiError {
 // appendMessageError adds an error event.
 func appendMessageError(x *exchange, b *reply) {
 	e := x.messageError()
-	b.event("error", `,"error":{"type":`+string(appendString(nil, e.typ))+`,"message":`+string(appendString(nil, e.message))+`}`, 0)
+	b.event("error", `,"error":{"type":`+quoted(e.typ)+`,"message":`+quoted(e.message)+`}`, 0)
 }
 
 // asAnthropic returns the error with Anthropic's envelope and error type.

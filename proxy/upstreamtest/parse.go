@@ -91,7 +91,7 @@ type step struct {
 	stallFor                                              time.Duration
 
 	noDone, noFinish, unkept, roleOnly, empty, emptyAnswer bool
-	nullContent, crlf, oneWrite, usageAlways, gzip         bool
+	crlf, oneWrite, usageAlways, gzip                      bool
 	done, flat                                             bool
 	split                                                  int
 
@@ -272,7 +272,6 @@ var directives = map[string]directive{
 	"role-only":    flag(func(st *step) { st.roleOnly = true }),
 	"empty":        flag(func(st *step) { st.empty = true }),
 	"empty-answer": flag(func(st *step) { st.emptyAnswer = true }),
-	"null-content": flag(func(st *step) { st.nullContent = true }),
 	"crlf":         flag(func(st *step) { st.crlf = true }),
 	"gzip":         flag(func(st *step) { st.gzip = true }),
 	"split":        number(1, maxContent, func(st *step, n int) { st.split = n }),

@@ -186,27 +186,14 @@ func (e *apiError) overridden(st *step) *apiError {
 	return e
 }
 
-// appendTo appends the error's body as JSON.
-func (e *apiError) appendTo(b []byte, n int64) []byte {
+// body returns the error's body as JSON.
+func (e *apiError) body(n int64) string {
 	if e.anthropic {
-		b = append(b, `{"type":"error","error":{"type":`...)
-		b = appendNullable(b, e.typ)
-		b = append(b, `,"message":`...)
-		b = appendString(b, e.message)
-		b = append(b, `},"request_id":"req_mock_`...)
-		b = strconv.AppendInt(b, n, 10)
-		return append(b, `"}`...)
+		return `{"type":"error","error":{"type":` + nullable(e.typ) + `,"message":` + quoted(e.message) + `},"request_id":"req_mock_` + decimal(n) + `"}`
 	}
-	b = append(b, `{"error":{"message":`...)
-	b = appendString(b, e.message)
-	b = append(b, `,"type":`...)
-	b = appendNullable(b, e.typ)
-	b = append(b, `,"param":`...)
-	b = appendNullable(b, e.param)
-	b = append(b, `,"code":`...)
-	b = appendNullable(b, e.code)
+	rejected := ""
 	if e.rejected != "" {
-		b = appendString(append(b, `,"failed_generation":`...), e.rejected)
+		rejected = `,"failed_generation":` + quoted(e.rejected)
 	}
-	return append(b, `}}`...)
+	return `{"error":{"message":` + quoted(e.message) + `,"type":` + nullable(e.typ) + `,"param":` + nullable(e.param) + `,"code":` + nullable(e.code) + rejected + `}}`
 }

@@ -1,6 +1,7 @@
 package upstreamtest
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +21,6 @@ const (
 type event struct {
 	from, to int
 	pause    time.Duration
-	stamp    int // where in buf the send time is written; 0: nowhere
 	act      action
 }
 
@@ -28,8 +28,8 @@ type event struct {
 type reply struct {
 	buf    []byte
 	events []event
-	head   []byte
-	usage  bool // the stream carries usage
+	head   string // of each chunk
+	usage  bool   // the stream carries usage
 	crlf   bool
 
 	// contentEvents are the indexes of the content events, which the places of faults count;
@@ -56,8 +56,6 @@ func (b *reply) eventAt(s share) int {
 }
 
 var replies = sync.Pool{New: func() any { return new(reply) }}
-
-const stampDigits = 19
 
 // content is the content of an answer, independent of its format.
 type content struct {
@@ -124,244 +122,141 @@ func (x *exchange) content() content {
 func (x *exchange) stream(b *reply, c *content) {
 	st, q := x.st, x.q
 	b.usage, b.crlf = q.usage || st.usageAlways, st.crlf
-	b.head = append(b.head[:0], `data: {"id":"chatcmpl-mock-`...)
-	b.head = strconv.AppendInt(b.head, q.n, 10)
-	b.head = append(b.head, `","object":"chat.completion.chunk","created":`...)
-	b.head = strconv.AppendInt(b.head, x.begun.Unix(), 10)
-	b.head = append(b.head, `,"model":`...)
-	b.head = appendString(b.head, q.name)
-	b.head = append(b.head, `,"service_tier":"default","system_fingerprint":"fp_mock000001","choices":[`...)
-
-	gap := x.t.gap
+	b.head = `data: {"id":"chatcmpl-mock-` + decimal(q.n) + `","object":"chat.completion.chunk","created":` + decimal(x.begun.Unix()) + `,"model":` + quoted(q.name) +
+		`,"service_tier":"default","system_fingerprint":"fp_mock000001","choices":[`
 	if !st.empty {
+		role := `{"role":"assistant","content":"","refusal":null}`
+		if len(c.pieces) == 0 && c.tool != "" {
+			role = `{"role":"assistant","content":null,"refusal":null}`
+		}
 		for i := range c.choices {
-			from := b.open(i)
-			b.buf = append(b.buf, `{"role":"assistant","content":`...)
-			if st.nullContent || len(c.pieces) == 0 && c.tool != "" {
-				b.buf = append(b.buf, `null,"refusal":null}`...)
-			} else {
-				b.buf = append(b.buf, `"","refusal":null}`...)
-			}
-			b.close(from, 0, "", "")
+			b.chunk(i, role, 0, "", "")
 		}
 	}
+	answered := !st.empty && !st.roleOnly
 	b.first = len(b.events)
-	if !st.empty && !st.roleOnly {
-		for i := range c.choices {
-			x.streamChoice(b, c, i, gap)
+	for i := range c.choices {
+		if answered {
+			x.streamChoice(b, c, i)
 		}
 	}
 	b.end = len(b.events)
 	for i := b.first; i < b.end; i++ {
 		b.markContent(i)
 	}
-	if !st.empty && !st.roleOnly && !st.noFinish {
-		for i := range c.choices {
-			from := b.open(i)
-			b.buf = append(b.buf, `{}`...)
-			if st.form == formMessage && c.tool != "" {
-				x.callMessage(b, c, i)
+	for i := range c.choices {
+		if answered && !st.noFinish {
+			delta := `{}`
+			if st.form == formMessage && c.tool != "" { // next to the delta, where clients do not look
+				delta += `,"message":{"role":"assistant","tool_calls":` + x.callList(c, i) + `}`
 			}
-			b.close(from, 0, "", c.finish)
+			b.chunk(i, delta, 0, "", c.finish)
 		}
 	}
-	if b.usage && !st.empty && !st.roleOnly {
-		from := len(b.buf)
-		b.buf = append(b.buf, b.head...)
-		b.buf = append(b.buf, `],"usage":`...)
-		b.appendUsage(q.promptTokens(), c)
-		b.buf = append(b.buf, '}')
-		b.add(from, 0)
+	if b.usage && answered {
+		b.line(b.head+`],"usage":`+c.usage(q.promptTokens())+`}`, 0)
 	}
 	if !st.noDone {
-		from := len(b.buf)
-		b.buf = append(b.buf, "data: [DONE]"...)
-		b.add(from, 0)
+		b.line("data: [DONE]", 0)
 	}
 }
 
 // streamChoice adds the content events of one choice.
-func (x *exchange) streamChoice(b *reply, c *content, index int, gap time.Duration) {
+func (x *exchange) streamChoice(b *reply, c *content, index int) {
 	for _, p := range c.reasoning {
-		from := b.open(index)
-		b.buf = append(b.buf, `{"reasoning_content":"`...)
-		b.buf = append(b.buf, p...)
-		b.buf = append(b.buf, `"}`...)
-		b.close(from, c.pace, "", "")
+		b.chunk(index, `{"reasoning_content":"`+p+`"}`, c.pace, "", "")
 	}
-	logprobs := x.st.logprobs || x.q.logprobs
 	for i, p := range c.pieces {
-		from := b.open(index)
-		b.buf = append(b.buf, `{"content":"`...)
-		stamp := 0
-		if x.t.stamps {
-			stamp = len(b.buf) + 1
-			b.buf = append(b.buf, `~0000000000000000000~`...)
-		}
-		b.buf = append(b.buf, p...)
-		b.buf = append(b.buf, `"}`...)
-		pause := gap
+		pause, token := x.t.gap, ""
 		if i == 0 {
 			pause = 0
 		}
-		token := ""
-		if logprobs {
+		if x.st.logprobs || x.q.logprobs {
 			token = p
 		}
-		b.close(from, pause, token, "")
-		b.events[len(b.events)-1].stamp = stamp
+		b.chunk(index, `{"content":"`+p+`"}`, pause, token, "")
 	}
-	switch {
-	case c.tool == "":
-		return
-	case x.st.form != formFragments:
-		x.streamCalls(b, c, index, gap)
-		return
-	}
-	from := b.open(index)
-	b.buf = append(b.buf, `{"tool_calls":[{"index":0,"id":"`...)
-	b.appendCallID(x.q.n, index)
-	b.buf = append(b.buf, `","type":"function","function":{"name":`...)
-	b.buf = appendString(b.buf, c.tool)
-	b.buf = append(b.buf, `,"arguments":""}}]}`...)
-	b.close(from, gap, "", "")
-	for _, p := range pieces(c.args, max(1, len(c.args)/5)) {
-		from := b.open(index)
-		b.buf = append(b.buf, `{"tool_calls":[{"index":0,"function":{"arguments":"`...)
-		b.buf = append(b.buf, p...)
-		b.buf = append(b.buf, `"}}]}`...)
-		b.close(from, gap, "", "")
+	if c.tool != "" {
+		x.streamCalls(b, c, index)
 	}
 }
 
-// open begins a chunk with one choice, up to its delta.
-func (b *reply) open(index int) int {
-	from := len(b.buf)
-	b.buf = append(b.buf, b.head...)
-	b.buf = append(b.buf, `{"index":`...)
-	b.buf = strconv.AppendInt(b.buf, int64(index), 10)
-	b.buf = append(b.buf, `,"delta":`...)
-	return from
-}
-
-// close ends a chunk that open began. token is the text of its log
-// probability, finish its finish reason; either may be empty.
-func (b *reply) close(from int, pause time.Duration, token, finish string) {
-	b.buf = append(b.buf, `,"logprobs":`...)
-	b.appendLogprobs(token)
-	b.buf = append(b.buf, `,"finish_reason":`...)
-	b.buf = appendNullable(b.buf, finish)
-	b.buf = append(b.buf, `}]`...)
+// chunk adds a chunk with one choice. token is the text of its log probability, finish its finish reason; either may be
+// empty.
+func (b *reply) chunk(index int, delta string, pause time.Duration, token, finish string) {
+	usage := ""
 	if b.usage {
-		b.buf = append(b.buf, `,"usage":null`...)
+		usage = `,"usage":null`
 	}
-	b.buf = append(b.buf, '}')
+	b.line(b.head+`{"index":`+strconv.Itoa(index)+`,"delta":`+delta+`,"logprobs":`+logprobs(token)+`,"finish_reason":`+nullable(finish)+`}]`+usage+`}`, pause)
+}
+
+// line adds an event of one line.
+func (b *reply) line(text string, pause time.Duration) {
+	from := len(b.buf)
+	b.put(text)
 	b.add(from, pause)
 }
 
 // add ends the event that starts at from, and adds it to the list.
 func (b *reply) add(from int, pause time.Duration) {
 	if b.crlf {
-		b.buf = append(b.buf, "\r\n\r\n"...)
+		b.put("\r\n\r\n")
 	} else {
-		b.buf = append(b.buf, "\n\n"...)
+		b.put("\n\n")
 	}
 	b.events = append(b.events, event{from: from, to: len(b.buf), pause: pause})
 }
 
-func (b *reply) appendCallID(n int64, index int) {
-	b.buf = append(b.buf, "call_mock_"...)
-	b.buf = strconv.AppendInt(b.buf, n, 10)
-	if index > 0 {
-		b.buf = append(b.buf, '_')
-		b.buf = strconv.AppendInt(b.buf, int64(index), 10)
-	}
-}
-
-// appendLogprobs appends log probabilities, with the escaped text as one token.
-func (b *reply) appendLogprobs(token string) {
+// logprobs returns log probabilities, with the escaped text as one token.
+func logprobs(token string) string {
 	if token == "" {
-		b.buf = append(b.buf, "null"...)
-		return
+		return "null"
 	}
-	b.buf = append(b.buf, `{"content":[{"token":"`...)
-	b.buf = append(b.buf, token...)
-	b.buf = append(b.buf, `","logprob":-0.25,"bytes":null,"top_logprobs":[]}],"refusal":null}`...)
+	return `{"content":[{"token":"` + token + `","logprob":-0.25,"bytes":null,"top_logprobs":[]}],"refusal":null}`
 }
 
-func (b *reply) appendUsage(prompt int, c *content) {
+// usage returns the usage object of a chat completion.
+func (c *content) usage(prompt int) string {
 	total, reasoning := c.completionTokens()
-	b.buf = append(b.buf, `{"prompt_tokens":`...)
-	b.buf = strconv.AppendInt(b.buf, int64(prompt), 10)
-	b.buf = append(b.buf, `,"completion_tokens":`...)
-	b.buf = strconv.AppendInt(b.buf, int64(total), 10)
-	b.buf = append(b.buf, `,"total_tokens":`...)
-	b.buf = strconv.AppendInt(b.buf, int64(prompt+total), 10)
-	b.buf = append(b.buf, `,"prompt_tokens_details":{"cached_tokens":`...)
-	b.buf = strconv.AppendInt(b.buf, int64(c.cached.of(prompt)), 10)
-	b.buf = append(b.buf, `,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":`...)
-	b.buf = strconv.AppendInt(b.buf, int64(reasoning), 10)
-	b.buf = append(b.buf, `,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
+	return fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d,"audio_tokens":0},`+
+		`"completion_tokens_details":{"reasoning_tokens":%d,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`,
+		prompt, total, prompt+total, c.cached.of(prompt), reasoning)
 }
 
 // whole builds a chat completion that is not streamed.
 func (x *exchange) whole(b *reply, c *content) {
-	st, q := x.st, x.q
-	b.buf = append(b.buf, `{"id":"chatcmpl-mock-`...)
-	b.buf = strconv.AppendInt(b.buf, q.n, 10)
-	b.buf = append(b.buf, `","object":"chat.completion","created":`...)
-	b.buf = strconv.AppendInt(b.buf, x.begun.Unix(), 10)
-	b.buf = append(b.buf, `,"model":`...)
-	b.buf = appendString(b.buf, q.name)
-	b.buf = append(b.buf, `,"choices":[`...)
-	if !st.roleOnly {
-		for i := range c.choices {
-			if i > 0 {
-				b.buf = append(b.buf, ',')
-			}
-			x.wholeChoice(b, c, i)
+	q := x.q
+	b.put(`{"id":"chatcmpl-mock-`, decimal(q.n), `","object":"chat.completion","created":`, decimal(x.begun.Unix()), `,"model":`, quoted(q.name), `,"choices":[`)
+	for i := range c.choices {
+		if x.st.roleOnly {
+			break
 		}
+		if i > 0 {
+			b.put(`,`)
+		}
+		x.wholeChoice(b, c, i)
 	}
-	b.buf = append(b.buf, `],"usage":`...)
-	b.appendUsage(q.promptTokens(), c)
-	b.buf = append(b.buf, `,"service_tier":"default","system_fingerprint":"fp_mock000001"}`...)
+	b.put(`],"usage":`, c.usage(q.promptTokens()), `,"service_tier":"default","system_fingerprint":"fp_mock000001"}`)
 }
 
 func (x *exchange) wholeChoice(b *reply, c *content, index int) {
-	b.buf = append(b.buf, `{"index":`...)
-	b.buf = strconv.AppendInt(b.buf, int64(index), 10)
-	b.buf = append(b.buf, `,"message":{"role":"assistant","content":`...)
+	text, token, finish := `"`+strings.Join(c.pieces, "")+`"`, "", c.finish
 	if c.tool != "" && len(c.pieces) == 0 {
-		b.buf = append(b.buf, `null`...)
-	} else {
-		b.buf = append(b.buf, '"')
-		for _, p := range c.pieces {
-			b.buf = append(b.buf, p...)
-		}
-		b.buf = append(b.buf, '"')
+		text = `null`
 	}
+	b.put(`{"index":`, strconv.Itoa(index), `,"message":{"role":"assistant","content":`, text)
 	if len(c.reasoning) > 0 {
-		b.buf = append(b.buf, `,"reasoning_content":"`...)
-		for _, p := range c.reasoning {
-			b.buf = append(b.buf, p...)
-		}
-		b.buf = append(b.buf, '"')
+		b.put(`,"reasoning_content":"`, strings.Join(c.reasoning, ""), `"`)
 	}
 	if c.tool != "" {
-		b.buf = append(b.buf, `,"tool_calls":`...)
-		x.callList(b, c, index)
+		b.put(`,"tool_calls":`, x.callList(c, index))
 	}
-	b.buf = append(b.buf, `,"refusal":null,"annotations":[]},"logprobs":`...)
-	token := ""
 	if x.st.logprobs || x.q.logprobs {
 		token = strings.Join(c.pieces, "")
 	}
-	b.appendLogprobs(token)
-	b.buf = append(b.buf, `,"finish_reason":`...)
 	if x.st.noFinish {
-		b.buf = append(b.buf, `null}`...)
-		return
+		finish = ""
 	}
-	b.buf = appendNullable(b.buf, c.finish)
-	b.buf = append(b.buf, '}')
+	b.put(`,"refusal":null,"annotations":[]},"logprobs":`, logprobs(token), `,"finish_reason":`, nullable(finish), `}`)
 }

@@ -77,8 +77,8 @@ func credentialOf(h http.Header) string {
 }
 
 // inspect parses the top-level fields in one pass over the body.
-func (q *request) inspect(strict bool) error {
-	if strict && !gjson.Valid(q.body) {
+func (q *request) inspect() error {
+	if !gjson.Valid(q.body) {
 		return errNotJSON
 	}
 	root := gjson.Parse(q.body)

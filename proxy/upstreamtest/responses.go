@@ -2,6 +2,7 @@ package upstreamtest
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +33,6 @@ type Item struct {
 	noDeltas   bool          // send no deltas
 	pace       time.Duration // between deltas
 	firstPause time.Duration // before the first delta
-	stamps     bool          // deltas begin with their send time
 }
 
 // Response is an answer of a model in the format of /v1/responses.
@@ -86,95 +86,70 @@ func (it *Item) pieces() []string {
 	return out
 }
 
-// appendItem appends the complete item, or with done false its initial state.
-func (b *reply) appendItem(it *Item, done bool) {
+// body returns the complete item, or with done false its initial state.
+func (it *Item) body(done bool) string {
 	f, text, status := itemForms[it.Kind], "", "in_progress"
 	if done {
 		text, status = it.text(), "completed"
 	}
-	b.put(`{"id":"`, it.ID, `","type":"`, it.Kind, `"`)
+	head := `{"id":"` + it.ID + `","type":"` + it.Kind + `"`
 	switch it.Kind {
 	case Reasoning:
-		b.put(`,"summary":[`)
+		summary, sealed := "", ""
 		if done && len(it.Text) > 0 {
-			b.put(f.open, text, f.close)
+			summary = f.open + text + f.close
 		}
-		b.put(`]`)
-		if sealed := it.Sealed; sealed != "" {
+		if n := len(it.Sealed); n > 0 {
 			if !done {
-				sealed = sealed[:len(sealed)/2] // complete only in the complete item
+				n /= 2 // complete only in the complete item
 			}
-			b.put(`,"encrypted_content":"`, sealed, `"`)
+			sealed = `,"encrypted_content":"` + it.Sealed[:n] + `"`
 		}
+		return head + `,"summary":[` + summary + `]` + sealed + `}`
 	case Message:
-		b.put(`,"status":"`, status, `","content":[`)
 		if done {
-			b.put(f.open, text, f.close)
+			text = f.open + text + f.close
 		}
-		b.put(`],"role":"assistant"`)
-	default:
-		b.put(`,"status":"`, status, `","`, f.field, `":`)
-		if it.object && done {
-			var args string
-			_ = json.Unmarshal([]byte(`"`+text+`"`), &args) // text is escaped
-			b.put(args)
-		} else {
-			b.put(`"`, text, `"`)
-		}
-		b.put(`,"call_id":"`, it.CallID, `","name":`)
-		b.buf = appendString(b.buf, it.Name)
-		if it.Namespace != "" {
-			b.buf = appendString(append(b.buf, `,"namespace":`...), it.Namespace)
-		}
+		return head + `,"status":"` + status + `","content":[` + text + `],"role":"assistant"}`
 	}
-	b.put(`}`)
+	args, namespace := `"`+text+`"`, ""
+	if it.object && done {
+		_ = json.Unmarshal([]byte(args), &args) // text is escaped
+	}
+	if it.Namespace != "" {
+		namespace = `,"namespace":` + quoted(it.Namespace)
+	}
+	return head + `,"status":"` + status + `","` + f.field + `":` + args + `,"call_id":"` + it.CallID + `","name":` + quoted(it.Name) + namespace + `}`
 }
 
-// appendResponse appends the complete response, or with done false its initial state.
-func (b *reply) appendResponse(r *Response, status string, done bool) {
-	b.put(`{"id":"`, r.ID, `","object":"response","created_at":`, strconv.FormatInt(r.Created, 10), `,"status":"`, status, `","background":`,
-		strconv.FormatBool(r.Background))
-	if status == "completed" {
-		b.put(`,"completed_at":`, strconv.FormatInt(r.Created, 10))
-	} else {
-		b.put(`,"completed_at":null`)
+// body returns the complete response, or with done false its initial state.
+func (r *Response) body(status string, done bool) string {
+	completed, problem, incomplete, usage := "null", "null", "null", "null"
+	switch status {
+	case "completed":
+		completed = decimal(r.Created)
+	case "failed":
+		problem = `{"code":` + quoted(r.Code) + `,"message":` + quoted(r.Message) + `}`
+	case "incomplete":
+		incomplete = `{"reason":"` + r.Incomplete + `"}`
 	}
-	if status == "failed" {
-		b.buf = appendString(append(b.buf, `,"error":{"code":`...), r.Code)
-		b.buf = appendString(append(b.buf, `,"message":`...), r.Message)
-		b.put(`}`)
-	} else {
-		b.put(`,"error":null`)
+	if done && status != "failed" {
+		usage = fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":%d},"total_tokens":%d}`,
+			r.In, r.Out, r.Thought, r.In+r.Out)
 	}
-	if status == "incomplete" {
-		b.put(`,"incomplete_details":{"reason":"`, r.Incomplete, `"}`)
-	} else {
-		b.put(`,"incomplete_details":null`)
-	}
-	b.put(`,"frequency_penalty":0.0,"instructions":null,"max_output_tokens":null,"max_tool_calls":null,"model":`)
-	b.buf = appendString(b.buf, r.Model)
-	b.put(`,"output":[`)
-	if done {
-		for i := range r.Items {
-			if i > 0 {
-				b.put(`,`)
-			}
-			b.appendItem(&r.Items[i], true)
+	var output []string
+	for i := range r.Items {
+		if done {
+			output = append(output, r.Items[i].body(true))
 		}
 	}
-	b.put(`],"parallel_tool_calls":true,"presence_penalty":0.0,"previous_response_id":`)
-	b.buf = appendNullable(b.buf, r.Previous)
-	b.put(`,"prompt_cache_key":null,"reasoning":{"effort":null,"summary":null},"safety_identifier":null,"service_tier":"default","store":`,
-		strconv.FormatBool(r.Stored),
-		`,"temperature":1.0,"text":{"format":{"type":"text"},"verbosity":"medium"},"tool_choice":"auto","tools":[],"top_logprobs":0,"top_p":1.0,`+
-			`"truncation":"disabled","usage":`)
-	if done && status != "failed" {
-		b.put(`{"input_tokens":`, strconv.Itoa(r.In), `,"input_tokens_details":{"cached_tokens":0},"output_tokens":`, strconv.Itoa(r.Out),
-			`,"output_tokens_details":{"reasoning_tokens":`, strconv.Itoa(r.Thought), `},"total_tokens":`, strconv.Itoa(r.In+r.Out), `}`)
-	} else {
-		b.put(`null`)
-	}
-	b.put(`,"user":null,"metadata":{}}`)
+	return `{"id":"` + r.ID + `","object":"response","created_at":` + decimal(r.Created) + `,"status":"` + status + `","background":` + strconv.FormatBool(r.Background) +
+		`,"completed_at":` + completed + `,"error":` + problem + `,"incomplete_details":` + incomplete +
+		`,"frequency_penalty":0.0,"instructions":null,"max_output_tokens":null,"max_tool_calls":null,"model":` + quoted(r.Model) +
+		`,"output":[` + strings.Join(output, ",") + `],"parallel_tool_calls":true,"presence_penalty":0.0,"previous_response_id":` + nullable(r.Previous) +
+		`,"prompt_cache_key":null,"reasoning":{"effort":null,"summary":null},"safety_identifier":null,"service_tier":"default","store":` + strconv.FormatBool(r.Stored) +
+		`,"temperature":1.0,"text":{"format":{"type":"text"},"verbosity":"medium"},"tool_choice":"auto","tools":[],"top_logprobs":0,"top_p":1.0,` +
+		`"truncation":"disabled","usage":` + usage + `,"user":null,"metadata":{}}`
 }
 
 // put appends strings as they are.
@@ -197,27 +172,14 @@ func (r *Response) finalStatus() string {
 	return "completed"
 }
 
-// openEvent begins an event, with its index in the stream as sequence number.
-func (b *reply) openEvent(typ, suffix string) int {
-	from, line := len(b.buf), "\n"
-	if b.crlf {
-		line = "\r\n"
-	}
-	b.put(`event: `, typ, suffix, line, `data: {"type":"`, typ, suffix, `","sequence_number":`, strconv.Itoa(len(b.events)))
-	return from
-}
-
-func (b *reply) closeEvent(from int, pause time.Duration) {
-	b.buf = append(b.buf, '}')
-	b.add(from, pause)
+// numbered adds an event with its index in the stream as sequence number.
+func (b *reply) numbered(typ, rest string, pause time.Duration) {
+	b.event(typ, `,"sequence_number":`+strconv.Itoa(len(b.events))+rest, pause)
 }
 
 // responseEvent adds an event with the response.
 func (b *reply) responseEvent(r *Response, typ, status string, done bool) {
-	from := b.openEvent(typ, "")
-	b.put(`,"response":`)
-	b.appendResponse(r, status, done)
-	b.closeEvent(from, 0)
+	b.numbered(typ, `,"response":`+r.body(status, done), 0)
 }
 
 // begin adds the events before the content.
@@ -238,52 +200,37 @@ func (b *reply) streamItem(it *Item, index int) {
 	f := itemForms[it.Kind]
 	at := `,"item_id":"` + it.ID + `","output_index":` + strconv.Itoa(index) + f.index
 	item := func(suffix string, done bool) {
-		from := b.openEvent("response.output_item", suffix)
-		b.put(`,"output_index":`, strconv.Itoa(index), `,"item":`)
-		b.appendItem(it, done)
-		b.closeEvent(from, 0)
+		b.numbered("response.output_item"+suffix, `,"output_index":`+strconv.Itoa(index)+`,"item":`+it.body(done), 0)
 	}
-	whole := func(typ, suffix, open, text, shut string) {
-		from := b.openEvent(typ, suffix)
-		b.put(at, open, text, shut)
-		b.closeEvent(from, 0)
-	}
+	whole := func(typ, open, text, shut string) { b.numbered(typ, at+open+text+shut, 0) }
 	item(".added", false)
 	texts := it.pieces()
 	if len(texts) > 0 && f.part != "" {
-		whole(f.part, ".added", `,"part":`+f.open, "", f.close)
+		whole(f.part+".added", `,"part":`+f.open, "", f.close)
 	}
 	for i, p := range texts {
 		if it.noDeltas {
 			break
 		}
-		from := b.openEvent(f.delta, ".delta")
-		b.put(at, `,"delta":"`)
-		stamp := 0
-		if it.stamps {
-			stamp = len(b.buf) + 1
-			b.put(`~0000000000000000000~`)
-		}
-		b.put(p, `"`)
+		rest := at + `,"delta":"` + p + `"`
 		if it.Kind == Message {
-			b.put(`,"logprobs":[]`)
+			rest += `,"logprobs":[]`
 		}
 		if b.obfuscate {
-			b.put(`,"obfuscation":"`, obfuscation[len(p)%16:], `"`)
+			rest += `,"obfuscation":"` + obfuscation[len(p)%16:] + `"`
 		}
 		pause := it.pace
 		if i == 0 {
 			pause = it.firstPause
 		}
-		b.closeEvent(from, pause)
-		b.events[len(b.events)-1].stamp = stamp
+		b.numbered(f.delta+".delta", rest, pause)
 		b.markContent(len(b.events) - 1)
 	}
 	b.end = len(b.events)
 	if len(texts) > 0 {
-		whole(f.delta, ".done", `,"`+f.doneField()+`":"`, it.text(), `"`+f.doneSuffix())
+		whole(f.delta+".done", `,"`+f.doneField()+`":"`, it.text(), `"`+f.doneSuffix())
 		if f.part != "" {
-			whole(f.part, ".done", `,"part":`+f.open, it.text(), f.close)
+			whole(f.part+".done", `,"part":`+f.open, it.text(), f.close)
 		}
 	}
 	item(".done", true)
@@ -312,9 +259,7 @@ const obfuscation = "q8Zt3LxV0mRw5YbKpD7n"
 
 // Whole returns the response as JSON.
 func (r *Response) Whole() []byte {
-	var b reply
-	b.appendResponse(r, r.finalStatus(), true)
-	return b.buf
+	return []byte(r.body(r.finalStatus(), true))
 }
 
 // Events returns the framed events of a streamed response and the indexes of the

@@ -10,7 +10,7 @@ import (
 
 // routeResponses is route for /v1/responses and below. Requests that name a response
 // work only for the account that made it, and take steps of its model's script.
-func (s *Server) routeResponses(r *http.Request, rest string, q *request) (plain func() []byte, bad *apiError) {
+func (s *Server) routeResponses(r *http.Request, rest string, q *request) (plain func() string, bad *apiError) {
 	id, action, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
 	post := r.Method == http.MethodPost
 	switch {
@@ -19,10 +19,10 @@ func (s *Server) routeResponses(r *http.Request, rest string, q *request) (plain
 	case rest == "":
 		return nil, notAllowed(r)
 	case id == "compact" && post:
-		return func() []byte { return s.compact(q) }, nil
+		return func() string { return s.compact(q) }, nil
 	case id == "input_tokens" && post:
-		return func() []byte {
-			return []byte(`{"object":"response.input_tokens","input_tokens":` + strconv.Itoa(q.promptTokens()) + `}`)
+		return func() string {
+			return `{"object":"response.input_tokens","input_tokens":` + strconv.Itoa(q.promptTokens()) + `}`
 		}, nil
 	}
 	k := s.ledger.find(q.credential, id)
@@ -48,23 +48,23 @@ func (s *Server) routeResponses(r *http.Request, rest string, q *request) (plain
 			}
 			return nil, nil
 		}
-		return func() []byte { return k.whole }, nil
+		return func() string { return string(k.whole) }, nil
 	case "DELETE ":
-		return func() []byte {
+		return func() string {
 			s.ledger.delete(id)
-			return []byte(`{"id":"` + id + `","object":"response","deleted":true}`)
+			return `{"id":"` + id + `","object":"response","deleted":true}`
 		}, nil
 	case "POST cancel":
-		return func() []byte { return k.whole }, nil
+		return func() string { return string(k.whole) }, nil
 	case "GET input_items":
-		return func() []byte { return []byte(`{"object":"list","data":[` + k.input + `],"has_more":false}`) }, nil
+		return func() string { return `{"object":"list","data":[` + k.input + `],"has_more":false}` }, nil
 	}
 	return nil, notAllowed(r)
 }
 
 // compact returns the user's messages and a compaction item in place of the rest.
-func (s *Server) compact(q *request) []byte {
-	id := "cmp_mock_" + strconv.FormatInt(q.n, 10)
+func (s *Server) compact(q *request) string {
+	id := "cmp_mock_" + decimal(q.n)
 	out := ""
 	gjson.Parse("[" + s.ledger.Input(q.credential, q.body) + "]").ForEach(func(_, it gjson.Result) bool {
 		if it.Get("role").Str != "user" {
@@ -74,20 +74,20 @@ func (s *Server) compact(q *request) []byte {
 		if it.Get("content").Type == gjson.String {
 			content = `[{"type":"input_text","text":` + content + `}]`
 		}
-		out += `{"id":"msg_mock_` + strconv.FormatInt(q.n, 10) + "_" + strconv.Itoa(len(out)) + `","type":"message","status":"completed","role":"user",` +
+		out += `{"id":"msg_mock_` + decimal(q.n) + "_" + strconv.Itoa(len(out)) + `","type":"message","status":"completed","role":"user",` +
 			`"content":` + content + `},`
 		return true
 	})
 	n := strconv.Itoa(q.promptTokens())
-	return []byte(`{"id":"resp_mock_` + strconv.FormatInt(q.n, 10) + `","object":"response.compaction","created_at":1790000000,"output":[` + out +
+	return `{"id":"resp_mock_` + decimal(q.n) + `","object":"response.compaction","created_at":1790000000,"output":[` + out +
 		`{"id":"` + id + `","type":"compaction","encrypted_content":"` + Seal(q.credential, id) + `"}],"usage":{"input_tokens":` + n +
-		`,"input_tokens_details":{"cached_tokens":0},"output_tokens":100,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":` + n + `}}`)
+		`,"input_tokens_details":{"cached_tokens":0},"output_tokens":100,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":` + n + `}}`
 }
 
 // response returns the answer, streamed or not.
 func (x *exchange) response(c *content) *Response {
 	st, q := x.st, x.q
-	n := strconv.FormatInt(q.n, 10)
+	n := decimal(q.n)
 	r := &Response{ID: "resp_mock_" + n, Model: q.name, Created: x.begun.Unix(), In: q.promptTokens(), Background: q.background, Stored: q.stored}
 	r.Previous = q.field("previous_response_id").Str
 	r.Out, r.Thought = c.completionTokens()
@@ -111,7 +111,7 @@ func (x *exchange) response(c *content) *Response {
 		r.Items = append(r.Items, it)
 	}
 	if len(c.pieces) > 0 || c.tool == "" && len(c.reasoning) == 0 {
-		r.Items = append(r.Items, Item{Kind: Message, ID: "msg_mock_" + n, Text: c.pieces, escaped: true, pace: x.t.gap, stamps: x.t.stamps})
+		r.Items = append(r.Items, Item{Kind: Message, ID: "msg_mock_" + n, Text: c.pieces, escaped: true, pace: x.t.gap})
 	}
 	if c.tool == "" {
 		return r
@@ -163,10 +163,10 @@ func (x *exchange) wholeResponse(b *reply, c *content) {
 	r := x.response(c)
 	x.keep(r, nil)
 	if x.q.background {
-		b.appendResponse(r, "queued", false)
+		b.put(r.body("queued", false))
 		return
 	}
-	b.appendResponse(r, r.finalStatus(), true)
+	b.put(r.body(r.finalStatus(), true))
 }
 
 // streamResponse builds the events of a streamed answer.
@@ -184,9 +184,7 @@ func (x *exchange) streamResponse(b *reply, c *content) {
 		}
 	}
 	if st.done {
-		from := len(b.buf)
-		b.put("data: [DONE]")
-		b.add(from, 0)
+		b.line("data: [DONE]", 0)
 	}
 	x.keep(r, b)
 }
@@ -215,25 +213,21 @@ func appendResponseError(x *exchange, b *reply) {
 		b.responseEvent(x.failedResponse(e), "response.failed", "failed", false)
 		return
 	}
-	from := b.openEvent("error", "")
-	b.buf = appendNullable(append(b.buf, `,"code":`...), e.code)
-	b.buf = appendString(append(b.buf, `,"message":`...), e.message)
-	b.buf = appendNullable(append(b.buf, `,"param":`...), e.param)
-	b.closeEvent(from, 0)
+	b.numbered("error", `,"code":`+nullable(e.code)+`,"message":`+quoted(e.message)+`,"param":`+nullable(e.param), 0)
 }
 
 // responseErrorBody returns the error body of a 200.
-func responseErrorBody(x *exchange) []byte {
+func responseErrorBody(x *exchange) string {
 	e := x.streamError()
 	if x.st.flat {
-		return e.appendTo(nil, x.q.n)
+		return e.body(x.q.n)
 	}
-	return x.failedResponse(e).Whole()
+	return x.failedResponse(e).body("failed", true)
 }
 
 func (x *exchange) failedResponse(e *apiError) *Response {
 	return &Response{
-		ID: "resp_mock_" + strconv.FormatInt(x.q.n, 10), Model: x.q.name, Created: x.begun.Unix(), Stored: x.q.stored,
+		ID: "resp_mock_" + decimal(x.q.n), Model: x.q.name, Created: x.begun.Unix(), Stored: x.q.stored,
 		Status: "failed", Code: e.code, Message: e.message,
 	}
 }

@@ -26,9 +26,6 @@ type Options struct {
 	KeepBytes int64
 	// MaxBody is the largest accepted request body; default 64 MiB.
 	MaxBody int64
-	// Lenient accepts request bodies that are not valid JSON, which saves a pass
-	// over each of them.
-	Lenient bool
 	// Models are listed by GET /v1/models; default gpt-4o and gpt-4o-mini.
 	Models []string
 	// Rename replaces the requested model name by one that may have a script, for
@@ -182,7 +179,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 // prepare parses the request's body and chooses its step.
 func (s *Server) prepare(x *exchange) *apiError {
 	q := x.q
-	if err := q.inspect(!s.opts.Lenient); err != nil {
+	if err := q.inspect(); err != nil {
 		return &apiError{status: http.StatusBadRequest, message: "We could not parse the JSON body of your request.", typ: "invalid_request_error"}
 	}
 	if s.opts.Rename != nil {
@@ -224,7 +221,7 @@ func (s *Server) chooseStep(x *exchange) *apiError {
 		st = &made
 	}
 	x.st = st
-	x.t = tune(q.model, tuning{latency: s.opts.Latency, gap: s.opts.Gap, chunks: s.opts.Chunks, bytes: s.opts.Bytes})
+	x.t = tuning{latency: s.opts.Latency, gap: s.opts.Gap, chunks: s.opts.Chunks, bytes: s.opts.Bytes}
 	if st.hasGap {
 		x.t.gap = st.gap
 	}
@@ -251,7 +248,7 @@ func splitPath(path string) (model, endpoint string) {
 
 // route returns how to answer an endpoint: with the body that plain returns, with an
 // error, or, if both are nil, with a scripted answer.
-func (s *Server) route(r *http.Request, endpoint string, q *request) (plain func() []byte, bad *apiError) {
+func (s *Server) route(r *http.Request, endpoint string, q *request) (plain func() string, bad *apiError) {
 	want := http.MethodPost
 	if rest, ok := strings.CutPrefix(endpoint, "/responses"); ok {
 		q.responses = true
@@ -264,7 +261,7 @@ func (s *Server) route(r *http.Request, endpoint string, q *request) (plain func
 	switch endpoint {
 	case "/chat/completions":
 	case "/embeddings":
-		plain = func() []byte { return embeddings(q) }
+		plain = func() string { return embeddings(q) }
 	case "/models":
 		want, plain = http.MethodGet, s.models
 	default:

@@ -32,7 +32,7 @@ func start(t *testing.T) *Running {
 
 // body is a request for a model; extra is put in front of the messages.
 func body(model, extra string) string {
-	return `{"model":` + string(appendString(nil, model)) + `,` + extra + `"messages":[{"role":"user","content":"hello"}]}`
+	return `{"model":` + quoted(model) + `,` + extra + `"messages":[{"role":"user","content":"hello"}]}`
 }
 
 func post(t *testing.T, r *Running, payload string, header ...string) (*http.Response, error) {
