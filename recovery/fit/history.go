@@ -107,7 +107,7 @@ func (v *history) pairIn(start, end int, pairing *trajectory.Pairing) {
 			made = append(made, [2]int{i, n})
 		}
 	}
-	pairing.Begin(len(made))
+	pairing.Begin()
 	for _, c := range made {
 		pairing.Add(v.items[c[0]].calls[c[1]].ID)
 	}

@@ -33,11 +33,7 @@ type Command struct {
 // and it neither pauses nor looks.
 func ParseCommand(line string) Command {
 	line = strings.TrimSpace(line)
-	return readCommand(line, parsed(line))
-}
-
-func readCommand(line string, file *syntax.File) (c Command) {
-	c = Command{line: line, Edits: true}
+	c, file := Command{line: line, Edits: true}, parsed(line)
 	if file == nil {
 		if first, _, _ := strings.Cut(line, " "); first != "" {
 			c.Programs = []string{programName(first)}
@@ -100,9 +96,6 @@ func parsed(line string) *syntax.File {
 	if len(line) > maxLine || deep(line) {
 		return nil
 	}
-	if file := plain(line); file != nil {
-		return file
-	}
 	p := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(p)
 	file, err := p.Parse(strings.NewReader(line), "")
@@ -110,49 +103,6 @@ func parsed(line string) *syntax.File {
 		return nil
 	}
 	return file
-}
-
-// plain parses a line of words without special meaning for a shell; it returns nil for other lines. Most
-// commands are such lines, and the parser allocates 4 KB for each.
-func plain(line string) *syntax.File {
-	first, _, _ := strings.Cut(line, " ")
-	if len(line) == 0 || keywords[first] || strings.ContainsFunc(line, special) {
-		return nil
-	}
-	n := len(strings.Fields(line))
-	lits, words := make([]syntax.Lit, n), make([]syntax.Word, n)
-	parts, args := make([]syntax.WordPart, n), make([]*syntax.Word, n)
-	at := 0
-	for i := range n {
-		for line[at] == ' ' {
-			at++
-		}
-		text, _, _ := strings.Cut(line[at:], " ")
-		end := at + len(text)
-		lits[i] = syntax.Lit{ValuePos: position(at), ValueEnd: position(end), Value: text}
-		parts[i] = &lits[i]
-		words[i].Parts, args[i], at = parts[i:i+1:i+1], &words[i], end
-	}
-	return &syntax.File{Stmts: []*syntax.Stmt{{Cmd: &syntax.CallExpr{Args: args}, Position: position(0)}}}
-}
-
-// position returns a position in the only line.
-func position(offset int) syntax.Pos { return syntax.NewPos(uint(offset), 1, uint(offset)+1) }
-
-// keywords begin commands that are not simple commands in bash.
-var keywords = map[string]bool{
-	"if": true, "then": true, "elif": true, "else": true, "fi": true, "for": true, "while": true, "until": true, "select": true, "do": true, "done": true,
-	"case": true, "esac": true, "function": true, "time": true, "coproc": true, "let": true, "declare": true, "typeset": true, "local": true, "export": true,
-	"readonly": true, "nameref": true,
-}
-
-// special reports whether the character may be more to a shell than part of a word.
-func special(c rune) bool {
-	switch {
-	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		return false
-	}
-	return !strings.ContainsRune(" ./-_:,@%+", c)
 }
 
 // deep reports whether brackets may nest more deeply than the limit.

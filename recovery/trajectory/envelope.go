@@ -2,6 +2,7 @@ package trajectory
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,7 +109,7 @@ func namesThing(name string) bool {
 
 // read reads the fields of one object.
 func (m *Envelope) read(root gjson.Result) {
-	var output, message joined
+	var output, message []string
 	listsErrors := sync.OnceValue(func() bool { return !root.Get("data").IsObject() && errorsOnly(root) })
 	root.ForEach(func(key, value gjson.Result) bool {
 		m.Fields++
@@ -135,10 +136,10 @@ func (m *Envelope) read(root gjson.Result) {
 			})
 		case "output", "stdout", "content", "result", "aggregated_output", "observation", "text", "data":
 			if value.Type == gjson.String {
-				output.add(value.Str)
+				output = append(output, value.Str)
 				m.HasOutput = true
 			} else if value.IsArray() && name == "content" {
-				output.add(partsText(value))
+				output = append(output, partsText(value))
 				m.HasOutput = true
 			}
 		case "stderr":
@@ -181,11 +182,11 @@ func (m *Envelope) read(root gjson.Result) {
 		case "timed_out", "timedout", "timeout":
 			m.TimedOut = m.TimedOut || value.Type == gjson.True
 		case "message", "detail", "reason", "msg", "title":
-			message.add(describe(value))
+			message = append(message, describe(value))
 		}
 		return true
 	})
-	m.Output, m.Message = string(output), string(message)
+	m.Output, m.Message = joined(output), joined(message)
 	if m.Status < 400 || m.Failure != "" {
 		return
 	}
@@ -221,11 +222,11 @@ func (m *Envelope) setExit(value gjson.Result) {
 // partsText returns the text of [{"type":"text","text":"…"}, …], or "" for other lists.
 func partsText(list gjson.Result) string {
 	plain := true
-	var out joined
+	var out []string
 	list.ForEach(func(_, part gjson.Result) bool {
 		if kind := part.Get("type"); part.IsObject() && kind.Type == gjson.String {
 			if kind.Str == "text" {
-				out.add(part.Get("text").String())
+				out = append(out, part.Get("text").String())
 			}
 			return true
 		}
@@ -235,17 +236,12 @@ func partsText(list gjson.Result) string {
 	if !plain {
 		return ""
 	}
-	return string(out)
+	return joined(out)
 }
 
-// joined joins texts with newlines in linear time.
-type joined []byte
-
-func (j *joined) add(s string) {
-	if s != "" && len(*j) > 0 {
-		*j = append(*j, '\n')
-	}
-	*j = append(*j, s...)
+// joined returns the texts that are not empty, joined with newlines.
+func joined(texts []string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "\n")
 }
 
 // describe returns the text of an error field: a string, or the strings and numbers of an object, one per line.

@@ -83,7 +83,6 @@ func NewHistory(b *transcript.Body) *History {
 // Begin resets the history to another body, or to none if b is nil; it keeps its buffers.
 func (h *History) Begin(b *transcript.Body) {
 	clear(h.calls[:cap(h.calls)])
-	h.pairing.Begin(0)
 	*h = History{Body: b, calls: h.calls[:0], pairing: h.pairing}
 	if b != nil {
 		h.List = b.Messages()
@@ -129,7 +128,7 @@ func (h *History) AppendResults(out []recovery.ToolResult, t Turn) []recovery.To
 		case transcript.RoleTool:
 			if !paired {
 				paired, calls = true, h.Calls(t)
-				h.pairing.Begin(len(calls))
+				h.pairing.Begin()
 				for k := range calls {
 					h.pairing.Add(calls[k].ID)
 				}
@@ -159,88 +158,52 @@ func (h *History) answer(m transcript.Message, calls []MadeCall) recovery.ToolRe
 
 // Pairing assigns results to the calls of a turn, in constant time per result.
 type Pairing struct {
-	calls []pairedCall
-	byID  map[string]*sameID // set if there are many calls
-	free  int                // all calls before it are answered
+	answered []bool
+	byID     map[string]*sameID // the calls with an id; under "" all of them
 }
 
-type pairedCall struct {
-	id       string
-	answered bool
-}
-
-// sameID are the calls with one id; those before next are answered.
+// sameID are the calls with one id.
 type sameID struct {
-	calls []int
-	next  int
+	first int
+	open  []int // may be unanswered
 }
 
-// manyCalls is the number of calls up to which each result searches all of them.
-const manyCalls = 32
-
-// Begin prepares for a turn of n calls, which are then added with Add.
-func (p *Pairing) Begin(n int) {
-	clear(p.calls[:cap(p.calls)])
-	p.calls, p.free, p.byID = slices.Grow(p.calls[:0], n), 0, nil
-	if n > manyCalls {
-		p.byID = make(map[string]*sameID, n)
+// Begin prepares for another turn, whose calls are then added with Add.
+func (p *Pairing) Begin() {
+	if p.byID == nil {
+		p.byID = map[string]*sameID{}
 	}
+	clear(p.byID)
+	p.answered, p.byID[""] = p.answered[:0], &sameID{first: -1}
 }
 
 // Add adds the next call of the turn.
 func (p *Pairing) Add(id string) {
-	if p.byID != nil {
-		same := p.byID[id]
-		if same == nil {
-			same = &sameID{}
-			p.byID[id] = same
-		}
-		same.calls = append(same.calls, len(p.calls))
+	n := len(p.answered)
+	p.answered = append(p.answered, false)
+	p.byID[""].open = append(p.byID[""].open, n)
+	if id == "" {
+		return
 	}
-	p.calls = append(p.calls, pairedCall{id: id})
+	if p.byID[id] == nil {
+		p.byID[id] = &sameID{first: n}
+	}
+	p.byID[id].open = append(p.byID[id].open, n)
 }
 
 // Answer returns the index of the call that a result with this id answers: the first unanswered one with the id,
 // or else the first with it; without an id the first unanswered one. It returns -1 for none.
 func (p *Pairing) Answer(id []byte) int {
-	i := p.find(id)
-	if i >= 0 {
-		p.calls[i].answered = true
-	}
-	return i
-}
-
-func (p *Pairing) find(id []byte) int {
-	if len(id) == 0 {
-		for ; p.free < len(p.calls); p.free++ {
-			if !p.calls[p.free].answered {
-				return p.free
-			}
-		}
+	same := p.byID[string(id)]
+	if same == nil {
 		return -1
 	}
-	if p.byID != nil {
-		same := p.byID[string(id)]
-		if same == nil {
-			return -1
-		}
-		for ; same.next < len(same.calls); same.next++ {
-			if i := same.calls[same.next]; !p.calls[i].answered {
-				return i
-			}
-		}
-		return same.calls[0]
+	for len(same.open) > 0 && p.answered[same.open[0]] {
+		same.open = same.open[1:]
 	}
-	first := -1
-	for i := range p.calls {
-		if p.calls[i].id == string(id) {
-			if !p.calls[i].answered {
-				return i
-			}
-			if first < 0 {
-				first = i
-			}
-		}
+	if len(same.open) == 0 {
+		return same.first
 	}
-	return first
+	p.answered[same.open[0]] = true
+	return same.open[0]
 }

@@ -40,9 +40,6 @@ func CommandIn(arguments string) string {
 	if !strings.HasPrefix(s, "{") {
 		return s
 	}
-	if !mayHaveCommand(s) {
-		return ""
-	}
 	if transcript.Valid([]byte(s), 32) != nil {
 		return ""
 	}
@@ -82,41 +79,17 @@ func PathIn(arguments string) (path string) {
 	return path
 }
 
-// mayHaveCommand reports whether a JSON object may have a member in commandNames: the first letters of a name
-// occur in it, or an escape.
-func mayHaveCommand(s string) bool {
-	for i := 0; i+3 <= len(s); i++ {
-		switch s[i] | 0x20 {
-		case '\\' | 0x20:
-			return true
-		case 'c':
-			if a, b := s[i+1]|0x20, s[i+2]|0x20; a == 'm' && b == 'd' || a == 'o' && b == 'm' {
-				return true
-			}
-		case 's':
-			if s[i+1]|0x20 == 'c' && s[i+2]|0x20 == 'r' {
-				return true
-			}
-		}
-	}
-	return false
-}
+// maxNameWords limits the words that NameWords returns.
+const maxNameWords = 8
 
 // NameWords returns the lower-case words of a tool's name, at most eight: split at punctuation, digits and
 // capitals. Only the first 128 bytes count.
 func NameWords(name string) []string {
-	return AppendNameWords(make([]string, 0, MaxNameWords), name)
-}
-
-// MaxNameWords limits the words that NameWords returns.
-const MaxNameWords = 8
-
-// AppendNameWords appends the result of NameWords to out, which must be empty.
-func AppendNameWords(out []string, name string) []string {
+	out := make([]string, 0, maxNameWords)
 	from, prev := 0, byte(0)
 	name = name[:min(len(name), 128)]
 	cut := func(to int) {
-		if to > from && len(out) < MaxNameWords {
+		if to > from && len(out) < maxNameWords {
 			out = append(out, strings.ToLower(name[from:to]))
 		}
 	}

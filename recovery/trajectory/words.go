@@ -106,8 +106,7 @@ func (k Kind) String() string {
 
 // KindOf returns the most specific kind of the words in a tool's name: running, then writing, then reading.
 func KindOf(tool string) Kind {
-	var words [MaxNameWords]string
-	switch t := traitsOf(AppendNameWords(words[:0], tool)); {
+	switch t := traitsOf(NameWords(tool)); {
 	case t&shellAnswer != 0:
 		return Shell
 	case t&codeAnswer != 0:
