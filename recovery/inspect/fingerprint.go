@@ -1,11 +1,10 @@
 package inspect
 
 import (
-	"hash/fnv"
-	"io"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // volatile lists what differs between occurrences of one failure, in the order of removal.
@@ -45,13 +44,5 @@ func normalise(line string) string {
 // fingerprint returns a hash of a failure, never 0: of the tool, the category and the normalised error.
 // Repetitions of one failure have the same fingerprint.
 func fingerprint(tool string, category recovery.Category, line string) uint64 {
-	h := fnv.New64a()
-	for _, part := range []string{tool, string(category), normalise(line)} {
-		_, _ = io.WriteString(h, part)
-		_, _ = h.Write([]byte{0})
-	}
-	if sum := h.Sum64(); sum != 0 {
-		return sum
-	}
-	return 1
+	return trajectory.Hash(tool, string(category), normalise(line))
 }

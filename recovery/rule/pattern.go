@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -211,66 +210,36 @@ func product(a, b []string) (out []string) {
 }
 
 // firstBytes returns the bytes that a match of an expression can begin with; nil if the match may begin anywhere in a text
-// or be empty.
+// or be empty. Bytes outside ASCII are always among them.
 func firstBytes(re *syntax.Regexp) *[256]bool {
-	for re.Op == syntax.OpCapture {
-		re = re.Sub[0]
-	}
-	if re.Op != syntax.OpConcat || re.Sub[0].Op != syntax.OpBeginText {
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil || prog.StartCond()&syntax.EmptyBeginText == 0 {
 		return nil
 	}
-	first := new([256]bool)
-	if begins(re, first) {
+	first, seen, empty := new([256]bool), make([]bool, len(prog.Inst)), false
+	var walk func(pc uint32)
+	walk = func(pc uint32) {
+		if seen[pc] {
+			return
+		}
+		seen[pc] = true
+		switch i := &prog.Inst[pc]; i.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			walk(i.Out)
+			walk(i.Arg)
+		case syntax.InstCapture, syntax.InstEmptyWidth, syntax.InstNop:
+			walk(i.Out)
+		case syntax.InstMatch:
+			empty = true
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			for c := range first {
+				first[c] = first[c] || c >= utf8.RuneSelf || i.MatchRune(rune(c))
+			}
+		}
+	}
+	walk(uint32(prog.Start))
+	if empty {
 		return nil
 	}
 	return first
-}
-
-// begins adds the bytes that a part of an expression can begin with to first. It reports whether the part may match the
-// empty text.
-func begins(re *syntax.Regexp, first *[256]bool) (empty bool) {
-	add := func(low, high rune) {
-		for c := range 256 {
-			if rune(c) >= low && rune(c) <= high || c >= utf8.RuneSelf && high >= utf8.RuneSelf {
-				first[c] = true
-			}
-		}
-	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		add(re.Rune[0], re.Rune[0])
-		if re.Flags&syntax.FoldCase != 0 {
-			add(unicode.ToLower(re.Rune[0]), unicode.ToLower(re.Rune[0]))
-			add(unicode.ToUpper(re.Rune[0]), unicode.ToUpper(re.Rune[0]))
-			add(utf8.RuneSelf, utf8.RuneSelf) // other spellings of k and s
-		}
-		return false
-	case syntax.OpCharClass:
-		for i := 0; i < len(re.Rune); i += 2 {
-			add(re.Rune[i], re.Rune[i+1])
-		}
-		return false
-	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		add(0, utf8.MaxRune)
-		return false
-	case syntax.OpCapture, syntax.OpPlus:
-		return begins(re.Sub[0], first)
-	case syntax.OpStar, syntax.OpQuest:
-		begins(re.Sub[0], first)
-		return true
-	case syntax.OpRepeat:
-		return begins(re.Sub[0], first) || re.Min == 0
-	case syntax.OpAlternate:
-		for _, sub := range re.Sub {
-			empty = begins(sub, first) || empty
-		}
-		return empty
-	case syntax.OpConcat:
-		for _, sub := range re.Sub {
-			if !begins(sub, first) {
-				return false
-			}
-		}
-	}
-	return true
 }
