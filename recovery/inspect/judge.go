@@ -29,15 +29,14 @@ const (
 // takes time linear in the content, and searches only the beginning and the end of a large one.
 func (r *Rules) Judge(res recovery.ToolResult) recovery.ToolFailure {
 	l, _ := r.get()
-	v := l.open(res)
-	return v.verdict(&res)
+	return l.openResult(res).verdict(&res)
 }
 
 // Explain returns the rules that match a line that Judge searches, and the rules that nearly match, with the
 // condition that they miss.
 func (r *Rules) Explain(res recovery.ToolResult) (matching, near []rule.Finding) {
 	l, _ := r.get()
-	v := l.open(res)
+	v := l.openResult(res)
 	v.split()
 	seen := map[string]bool{}
 	for i := range v.lines {
