@@ -12,18 +12,18 @@ import (
 // ceilings limits the lines of packages without tests. A commit that raises a number says why in
 // its body; one that removes code lowers it.
 var ceilings = map[string]int{
-	"proxy/stream": 7020,
+	"proxy/stream": 7023,
 
-	"recovery/annotate":   3345,
-	"recovery/classify":   2940,
-	"recovery/fit":        4255,
-	"recovery/inspect":    4910,
-	"recovery/learn":      2060,
-	"recovery/plan":       1830,
-	"recovery/repair":     4970,
-	"recovery/rule":       1289,
-	"recovery/trajectory": 3180,
-	"recovery/transcript": 5720,
+	"recovery/annotate":   3338,
+	"recovery/classify":   2931,
+	"recovery/fit":        4244,
+	"recovery/inspect":    4825,
+	"recovery/learn":      2059,
+	"recovery/plan":       1824,
+	"recovery/repair":     4964,
+	"recovery/rule":       1244,
+	"recovery/trajectory": 3010,
+	"recovery/transcript": 5732,
 }
 
 func TestCeilings(t *testing.T) {
