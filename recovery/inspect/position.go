@@ -10,17 +10,11 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Position describes where a history stands whose last turn failed or waits again for the same thing: which turn
+// position describes where a history stands whose last turn failed or waits again for the same thing: which turn
 // it is, its failure, and what came before. It returns the zero Turn if a tool succeeded or there are no new
-// results. It inspects at most the last 60 turns.
-func (r *Rules) Position(b *transcript.Body) recovery.Turn {
-	l, _ := r.get()
-	return l.readHistory(b).position()
-}
-
+// results.
 func (h *history) position() (p recovery.Turn) {
 	t, n := h.last(), len(h.turns)-1
 	if t == nil || len(t.steps) == 0 || len(t.steps) > maxParallel {

@@ -1,8 +1,6 @@
 package inspect
 
 import (
-	"errors"
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -168,28 +166,4 @@ func sentence(text string) (first, rest string) {
 		}
 	}
 	return text, ""
-}
-
-// Check tests the rules with their examples, as [Rules.Check] does.
-func (p *Preferences) Check() error {
-	l, err := p.get()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for i := range l.Len() {
-		r := l.Rule(i)
-		deed := recovery.DeedsOf(r.Class)
-		for j, text := range r.Examples {
-			if l.read(text)&deed == 0 {
-				errs = append(errs, fmt.Errorf("%s: examples[%d] %q: forbids %q", r.Name, j, text, l.read(text)))
-			}
-		}
-		for j, text := range r.Lookalikes {
-			if l.read(text)&deed != 0 {
-				errs = append(errs, fmt.Errorf("%s: lookalikes[%d] %q: is matched by mistake", r.Name, j, text))
-			}
-		}
-	}
-	return errors.Join(errs...)
 }
