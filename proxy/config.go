@@ -162,13 +162,13 @@ func (c Config) Validate() error {
 		value, least int64
 		written      string
 	}{
-		{"body", l.Body, 1 << 10, "1KiB"}, {"headers", int64(l.Headers), 1 << 10, "1KiB"}, {"messages", int64(l.Messages), 1, "1"},
-		{"calls", int64(l.Calls), 1, "1"}, {"tools", int64(l.Tools), 1, "1"}, {"values", int64(l.Values), 1, "1"},
-		{"head_timeout", int64(l.HeadTimeout), int64(time.Millisecond), "1ms"}, {"body_timeout", int64(l.BodyTimeout), int64(time.Millisecond), "1ms"},
-		{"idle_timeout", int64(l.IdleTimeout), int64(time.Millisecond), "1ms"}, {"write_stall", int64(l.WriteStall), int64(time.Millisecond), "1ms"},
+		{"limits.body:", l.Body, 1 << 10, "1KiB"}, {"limits.headers:", int64(l.Headers), 1 << 10, "1KiB"}, {"limits.messages:", int64(l.Messages), 1, "1"},
+		{"limits.calls:", int64(l.Calls), 1, "1"}, {"limits.tools:", int64(l.Tools), 1, "1"}, {"limits.values:", int64(l.Values), 1, "1"},
+		{"limits.head_timeout:", int64(l.HeadTimeout), int64(time.Millisecond), "1ms"}, {"limits.body_timeout:", int64(l.BodyTimeout), int64(time.Millisecond), "1ms"},
+		{"limits.idle_timeout:", int64(l.IdleTimeout), int64(time.Millisecond), "1ms"}, {"limits.write_stall:", int64(l.WriteStall), int64(time.Millisecond), "1ms"},
 	} {
 		if m.value < m.least {
-			errs = append(errs, fmt.Errorf("limits.%s: must be at least %s", m.key, m.written))
+			errs = append(errs, fmt.Errorf("%s must be at least %s", m.key, m.written))
 		}
 	}
 	if c.Limits.Nesting < 8 || c.Limits.Nesting > 10_000 {

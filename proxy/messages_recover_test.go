@@ -589,19 +589,3 @@ func TestMessagesTooLarge(t *testing.T) {
 		}
 	}
 }
-
-// An upstream that knows only two roles gets a system message in the middle, as Claude Code sends it, from the user.
-func TestMessagesSystemInTheMiddle(t *testing.T) {
-	t.Parallel()
-	r := &recorded{}
-	r.answer = func(body string) (int, string) {
-		if strings.Contains(body, `"role":"system"`) {
-			return 400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.role: Input should be 'user' or 'assistant'"}}`
-		}
-		return 200, said
-	}
-	m := upstreamOf(t, r, "").say("/v1/messages", `{"model":"m","max_tokens":1000,"messages":[{"role":"user","content":"Go."},{"role":"system","content":"# Environment"}]}`, nil)
-	if sent := r.sent(); m.text != "Done." || len(sent) != 2 || !strings.Contains(sent[1], `{"role":"user","content":"# Environment"}`) {
-		t.Errorf("%d %s after %d attempts", m.status, m.raw, len(sent))
-	}
-}
