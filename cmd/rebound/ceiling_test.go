@@ -14,7 +14,7 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7023,
 
-	"recovery/annotate":   3338,
+	"recovery/annotate":   3346,
 	"recovery/classify":   2931,
 	"recovery/fit":        4244,
 	"recovery/inspect":    4793,

@@ -66,12 +66,20 @@ func (s *failureContext) flaws() (out []flaw) {
 	})
 	for _, p := range params {
 		v, ok := given[p.Name]
-		switch want := types(gjson.Parse(p.Schema)); {
+		schema := gjson.Parse(p.Schema)
+		allowed := schema.Get("enum").Array()
+		switch want := types(schema); {
 		case !ok && p.Required:
 			lacking = append(lacking, p.Name)
 		case !ok:
 		case len(want) > 0 && !slices.ContainsFunc(want, func(t string) bool { return fits(v, t) }):
 			out = append(out, flaw{param: p.Name, text: "the parameter " + quoted(p.Name) + " must be of type " + strings.Join(want, " or ") + ", and the call gives " + typeOf(v)})
+		case len(allowed) > 0 && !slices.ContainsFunc(allowed, func(a gjson.Result) bool { return a.Raw == v.Raw }):
+			var names []string
+			for _, a := range allowed {
+				names = append(names, a.String())
+			}
+			out = append(out, flaw{param: p.Name, text: "the parameter " + quoted(p.Name) + " must be one of " + listed(names, 8, "or")})
 		}
 	}
 	for _, m := range lacking {
