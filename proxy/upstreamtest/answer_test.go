@@ -80,7 +80,7 @@ func TestContinued(t *testing.T) {
 		{text, prefillContinue, ""},
 	} {
 		if got := continuation(text, tc.prefix, tc.mode); got != tc.want {
-			t.Errorf("%q, mode %d: %q, want %q", tc.prefix, tc.mode, got, tc.want)
+			t.Errorf("%q, mode %s: %q, want %q", tc.prefix, tc.mode, got, tc.want)
 		}
 	}
 }

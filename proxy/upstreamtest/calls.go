@@ -8,30 +8,25 @@ import (
 	"strings"
 )
 
-// callForm is how a tool call is sent.
-type callForm int
+// callForm is how a tool call is sent, as the directive call= names it. The default is in fragments.
+type callForm string
 
 const (
-	formFragments callForm = iota
-	formWhole
-	formMerged
-	formNoIndex
-	formNames
-	formObject
-	formMessage
+	formFragments callForm = ""
+	formWhole     callForm = "whole"
+	formMerged    callForm = "merged"
+	formNoIndex   callForm = "no-index"
+	formNames     callForm = "names"
+	formObject    callForm = "object"
+	formMessage   callForm = "message"
 )
 
-var callForms = map[string]callForm{
-	"whole": formWhole, "merged": formMerged, "no-index": formNoIndex, "names": formNames, "object": formObject, "message": formMessage,
-}
-
 func setCallForm(st *step, v string) error {
-	form, ok := callForms[v]
-	if !ok {
-		return fmt.Errorf("%q is not whole, merged, no-index, names, object or message", v)
+	switch st.form = callForm(v); st.form {
+	case formWhole, formMerged, formNoIndex, formNames, formObject, formMessage:
+		return nil
 	}
-	st.form = form
-	return nil
+	return fmt.Errorf("%q is not whole, merged, no-index, names, object or message", v)
 }
 
 // LeakedCall returns a tool call as it appears in the text if the server does not

@@ -290,7 +290,7 @@ func TestOtherEndpoints(t *testing.T) {
 		{"POST", "/mock/script", `{"model":"plain","steps":"banana"}`, 400, "mock_bad_script"},
 		{"POST", "/mock/script", `{"steps":"ok"}`, 400, "model is missing"},
 		{"GET", "/mock/requests?model=plain", "", 200, `"step":"502","status":502`},
-		{"GET", "/mock/stats", "", 200, `"by_status":{`},
+		{"GET", "/mock/stats", "", 200, `"active":`},
 		{"POST", "/mock/reset", "", 204, ""},
 		{"GET", "/mock/requests", "", 200, "[]"},
 	} {

@@ -19,35 +19,34 @@ const (
 	maxChoices = 16
 )
 
-// fault is a transport fault; a step has at most one.
-type fault int
+// fault is a transport fault, named by its directive; a step has at most one.
+type fault string
 
 const (
-	faultNone fault = iota
-	faultReset
-	faultClose
-	faultHang
-	faultHeadersHang
-	faultHalfJSON
-	faultShort
-	faultOver
-	faultTwice
-	faultEndlessHeaders
-	faultEndlessLine
-	faultBomb
-	faultBadChunk
-	faultStatusJunk
+	faultReset          fault = "reset"
+	faultClose          fault = "close"
+	faultHang           fault = "hang"
+	faultHeadersHang    fault = "headers-hang"
+	faultHalfJSON       fault = "half-json"
+	faultShort          fault = "short"
+	faultOver           fault = "over"
+	faultTwice          fault = "twice"
+	faultEndlessHeaders fault = "endless-headers"
+	faultEndlessLine    fault = "endless-line"
+	faultBomb           fault = "bomb"
+	faultBadChunk       fault = "bad-chunk"
+	faultStatusJunk     fault = "status-junk"
 )
 
-// prefillMode is how the model continues a conversation that ends with an assistant
-// message.
-type prefillMode int
+// prefillMode is how the model continues a conversation that ends with an assistant message, as the directive prefill=
+// names it.
+type prefillMode string
 
 const (
-	prefillContinue prefillMode = iota
-	prefillOverlap
-	prefillEcho
-	prefillIgnore
+	prefillContinue prefillMode = "ok" // the default
+	prefillOverlap  prefillMode = "overlap"
+	prefillEcho     prefillMode = "echo"
+	prefillIgnore   prefillMode = "ignore"
 )
 
 // share is a place in an answer, as a share of its length.
@@ -299,7 +298,7 @@ func flag(set func(*step)) directive {
 
 func transportFault(f fault) directive {
 	return directive{valueNone, func(st *step, _ string) error {
-		if st.fault != faultNone {
+		if st.fault != "" {
 			return errors.New("a step has one transport fault at most")
 		}
 		st.fault = f
@@ -460,15 +459,8 @@ func setChoices(st *step, v string) error {
 }
 
 func setPrefill(st *step, v string) error {
-	switch v {
-	case "ok":
-		st.prefill = prefillContinue
-	case "echo":
-		st.prefill = prefillEcho
-	case "overlap":
-		st.prefill = prefillOverlap
-	case "ignore":
-		st.prefill = prefillIgnore
+	switch st.prefill = prefillMode(v); st.prefill {
+	case prefillContinue, prefillOverlap, prefillEcho, prefillIgnore:
 	case "refuse":
 		st.refuse(prefillRefused)
 	default:

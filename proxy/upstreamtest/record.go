@@ -72,20 +72,11 @@ func KeyLabel(credential string) string {
 
 // Stats are totals since the start or the last reset.
 type Stats struct {
-	Requests  int64 `json:"requests"`
-	Streams   int64 `json:"streams"`
-	Active    int64 `json:"active"`
-	MaxActive int64 `json:"max_active"`
-	Cancelled int64 `json:"cancelled"`
+	Requests int64 `json:"requests"`
+	Active   int64 `json:"active"`
 	// Connections counts the connections that were accepted by Listen and Start.
 	Connections int64 `json:"connections"`
-	// ByStatus counts finished requests by sent status; 0 is none.
-	ByStatus map[int]int64 `json:"by_status"`
-	// ByModel counts by requested model, for the first 1,000 of them.
-	ByModel map[string]int64 `json:"by_model"`
 }
-
-const maxStatModels = 1000
 
 // recorder keeps the latest records and the totals. It is safe for concurrent
 // use.
@@ -98,35 +89,17 @@ type recorder struct {
 	recs    []*Record
 	bytes   int64
 	stats   Stats
-	epoch   int64         // counts resets; the end of a request from before a reset does not count
 	changed chan struct{} // closed at the next begin or end; nil while nobody waits
 }
 
-// entry is the record of an active request, with the epoch in which it began.
-type entry struct {
-	rec   *Record
-	epoch int64
-}
-
 // begin numbers a request and records it.
-func (rc *recorder) begin(rec *Record) entry {
+func (rc *recorder) begin(rec *Record) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
 	rc.n++
 	rec.N = rc.n
-	s := &rc.stats
-	s.Requests++
-	if rec.Stream {
-		s.Streams++
-	}
-	s.Active++
-	s.MaxActive = max(s.MaxActive, s.Active)
-	if s.ByModel == nil {
-		s.ByModel, s.ByStatus = make(map[string]int64), make(map[int]int64)
-	}
-	if _, known := s.ByModel[rec.Model]; known || len(s.ByModel) < maxStatModels {
-		s.ByModel[rec.Model]++
-	}
+	rc.stats.Requests++
+	rc.stats.Active++
 	if rc.keep > 0 {
 		rc.recs = append(rc.recs, rec)
 		rc.bytes += int64(len(rec.Body))
@@ -137,25 +110,17 @@ func (rc *recorder) begin(rec *Record) entry {
 		}
 	}
 	rc.notifyLocked()
-	return entry{rec, rc.epoch}
 }
 
 // end records the outcome of a request.
-func (rc *recorder) end(e entry, status, chunks int, cancelled bool) {
+func (rc *recorder) end(rec *Record, status, chunks int, cancelled bool) {
 	now := time.Now()
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
-	e.rec.Status, e.rec.Chunks, e.rec.Finished = status, chunks, now
-	s := &rc.stats
-	s.Active--
+	rec.Status, rec.Chunks, rec.Finished = status, chunks, now
+	rc.stats.Active--
 	if cancelled {
-		e.rec.Cancelled, e.rec.CancelledAt = true, now
-	}
-	if e.epoch == rc.epoch {
-		s.ByStatus[status]++
-		if cancelled {
-			s.Cancelled++
-		}
+		rec.Cancelled, rec.CancelledAt = true, now
 	}
 	rc.notifyLocked()
 }
@@ -208,19 +173,11 @@ func (rc *recorder) notifyLocked() {
 	}
 }
 
-// snapshot copies the totals.
+// snapshot returns the totals.
 func (rc *recorder) snapshot() Stats {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
-	s := rc.stats
-	s.ByStatus, s.ByModel = make(map[int]int64, len(s.ByStatus)), make(map[string]int64, len(s.ByModel))
-	for k, v := range rc.stats.ByStatus {
-		s.ByStatus[k] = v
-	}
-	for k, v := range rc.stats.ByModel {
-		s.ByModel[k] = v
-	}
-	return s
+	return rc.stats
 }
 
 // reset drops everything except the count of active requests.
@@ -228,9 +185,7 @@ func (rc *recorder) reset() {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
 	rc.n, rc.recs, rc.bytes = 0, nil, 0
-	rc.epoch++
-	active := rc.stats.Active
-	rc.stats = Stats{Active: active, MaxActive: active, ByModel: make(map[string]int64), ByStatus: make(map[int]int64)}
+	rc.stats = Stats{Active: rc.stats.Active}
 }
 
 // withoutCredentials returns a copy of the headers without those with credentials.

@@ -158,15 +158,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	if bad != nil {
 		x.st = noStep
 	}
-	e := s.rec.begin(&Record{
+	rec := &Record{
 		Time: x.begun, Method: r.Method, Path: r.URL.Path, Model: q.model, Key: KeyLabel(q.credential),
 		Header: r.Header, Body: q.body, Stream: q.stream, Step: x.st.src,
-	})
-	q.n = e.rec.N
+	}
+	s.rec.begin(rec)
+	q.n = rec.N
 	defer func() {
 		// The client did not cancel if the server was closed.
 		gone := errors.Is(err, errGone) && !errors.Is(context.Cause(r.Context()), http.ErrServerClosed)
-		s.rec.end(e, x.status, x.chunks, gone)
+		s.rec.end(rec, x.status, x.chunks, gone)
 	}()
 	if bad != nil {
 		err = x.sendError(bad)
