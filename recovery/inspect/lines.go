@@ -359,9 +359,11 @@ func (v *view) briefFailure() (line string, ok bool) {
 		v.kind == trajectory.Shell && command == "" || v.tells() {
 		return "", false
 	}
-	last := len(v.lines) - 1
-	for last > 0 && v.is(last, follows) {
-		last--
+	last := 0 // what a tool says of a call comes first; a program may tell of its work before
+	if v.kind == trajectory.Shell {
+		for last = len(v.lines) - 1; last > 0 && v.is(last, follows); {
+			last--
+		}
 	}
 	for _, i := range []int{0, last} {
 		text := v.lines[i].text

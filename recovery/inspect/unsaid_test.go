@@ -24,6 +24,7 @@ func TestWordsAlone(t *testing.T) {
 		{"round28", 0.91, 0.96, nil, 60},
 		{"round29", 0.9, 0.95, nil, 47},
 		{"round30", 0.88, 0.95, nil, 39},
+		{"round31", 0.77, 0.9, []string{"zf0100"}, 42},
 	} {
 		var flagged []string
 		failed, seen, coded, successes := 0, 0, 0, 0
@@ -79,6 +80,7 @@ func TestBriefRefusals(t *testing.T) {
 		{"bash", "./setup.sh", "Please run as root", true},
 		{"bash", "./status.sh", "The deployment is not ready", false}, // asking again is patience
 		{"api_get", "", `{"message": "Build 4 is not ready"}`, false},
+		{"wiki_get", "", "# Known problems\nThe exporter cannot handle empty files.", false},
 		{"ask_expert", "", "The function is not defined in that file.", false},
 		{"bash", "busted", "2 successes / 1 failure / 0 errors / 0 pending", true},
 		{"bash", "msbuild", "========== Build: 3 succeeded, 0 failed, 1 up-to-date, 0 skipped ==========", false},
