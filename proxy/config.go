@@ -157,18 +157,23 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("drain: must not be negative"))
 	}
 	l := c.Limits
-	for _, m := range [...]struct {
-		key          string
-		value, least int64
-		written      string
+	for _, check := range [...]struct {
+		wrong   bool
+		message string
 	}{
-		{"limits.body:", l.Body, 1 << 10, "1KiB"}, {"limits.headers:", int64(l.Headers), 1 << 10, "1KiB"}, {"limits.messages:", int64(l.Messages), 1, "1"},
-		{"limits.calls:", int64(l.Calls), 1, "1"}, {"limits.tools:", int64(l.Tools), 1, "1"}, {"limits.values:", int64(l.Values), 1, "1"},
-		{"limits.head_timeout:", int64(l.HeadTimeout), int64(time.Millisecond), "1ms"}, {"limits.body_timeout:", int64(l.BodyTimeout), int64(time.Millisecond), "1ms"},
-		{"limits.idle_timeout:", int64(l.IdleTimeout), int64(time.Millisecond), "1ms"}, {"limits.write_stall:", int64(l.WriteStall), int64(time.Millisecond), "1ms"},
+		{l.Body < 1<<10, "limits.body: must be at least 1KiB"},
+		{l.Headers < 1<<10, "limits.headers: must be at least 1KiB"},
+		{l.Messages < 1, "limits.messages: must be at least 1"},
+		{l.Calls < 1, "limits.calls: must be at least 1"},
+		{l.Tools < 1, "limits.tools: must be at least 1"},
+		{l.Values < 1, "limits.values: must be at least 1"},
+		{l.HeadTimeout <= 0, "limits.head_timeout: must be positive"},
+		{l.BodyTimeout <= 0, "limits.body_timeout: must be positive"},
+		{l.IdleTimeout <= 0, "limits.idle_timeout: must be positive"},
+		{l.WriteStall <= 0, "limits.write_stall: must be positive"},
 	} {
-		if m.value < m.least {
-			errs = append(errs, fmt.Errorf("%s must be at least %s", m.key, m.written))
+		if check.wrong {
+			errs = append(errs, errors.New(check.message))
 		}
 	}
 	if c.Limits.Nesting < 8 || c.Limits.Nesting > 10_000 {

@@ -68,9 +68,7 @@ func Defaults() Config {
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
 	var errs []error
-	switch c.MidStream {
-	case MidStreamContinue, MidStreamError, MidStreamBuffer:
-	default:
+	if !slices.Contains([]MidStream{MidStreamContinue, MidStreamError, MidStreamBuffer}, c.MidStream) {
 		errs = append(errs, fmt.Errorf("mid_stream: %q is none of continue, error, buffer", c.MidStream))
 	}
 	for i, way := range c.Continue {
@@ -81,23 +79,17 @@ func (c Config) Validate() error {
 	if c.Repetition != RepetitionObserve && c.Repetition != RepetitionStop {
 		errs = append(errs, fmt.Errorf("repetition: %q is none of observe, stop", c.Repetition))
 	}
-	if c.KeepAliveAfter < 0 {
-		errs = append(errs, errors.New("keepalive_after: must not be negative; 0 is never"))
-	}
-	if c.KeepAliveAfter > 0 && c.KeepAliveEvery <= 0 {
-		errs = append(errs, errors.New("keepalive_every: must be positive"))
-	}
-	if c.Idle <= 0 || c.IdlePinged < c.Idle {
-		errs = append(errs, errors.New("idle: must be positive and at most idle_pinged"))
-	}
-	if c.ReasoningAfter < 0 {
-		errs = append(errs, errors.New("reasoning_after: must not be negative"))
-	}
-	if c.MaxEvent < 1<<10 {
-		errs = append(errs, errors.New("max_event: must be at least 1KiB"))
-	}
-	if c.MaxAnswer < 1<<10 {
-		errs = append(errs, errors.New("max_answer: must be at least 1KiB"))
+	for message, wrong := range map[string]bool{
+		"keepalive_after: must not be negative; 0 is never": c.KeepAliveAfter < 0,
+		"keepalive_every: must be positive":                 c.KeepAliveAfter > 0 && c.KeepAliveEvery <= 0,
+		"idle: must be positive and at most idle_pinged":    c.Idle <= 0 || c.IdlePinged < c.Idle,
+		"reasoning_after: must not be negative":             c.ReasoningAfter < 0,
+		"max_event: must be at least 1KiB":                  c.MaxEvent < 1<<10,
+		"max_answer: must be at least 1KiB":                 c.MaxAnswer < 1<<10,
+	} {
+		if wrong {
+			errs = append(errs, errors.New(message))
+		}
 	}
 	return errors.Join(errs...)
 }
