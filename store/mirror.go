@@ -325,13 +325,17 @@ func bounded(ctx context.Context, op func(context.Context) error) error {
 
 // refresh reads the boards. If the store has lost its data, it posts this copy of them again.
 func (m *Mirror) refresh(ctx context.Context) (first error) {
-	read := map[string][]Field{}
-	for name := range m.boards {
+	smaller := map[string][]Field{} // others have removed fields, or the store has lost them
+	for name, b := range m.boards {
 		fields, err := m.read(ctx, name)
-		if err == nil {
-			read[name] = fields
-		} else if first == nil {
+		switch {
+		case err != nil && first == nil:
 			first = err
+		case err != nil:
+		case m.lacks(name, fields):
+			smaller[name] = fields
+		default:
+			m.merge(name, b, fields)
 		}
 	}
 	lost, err := m.lost(ctx) // after the boards, because the store may lose them meanwhile
@@ -341,10 +345,23 @@ func (m *Mirror) refresh(ctx context.Context) (first error) {
 	if lost {
 		m.repost()
 	}
-	for name, fields := range read {
+	for name, fields := range smaller {
 		m.merge(name, m.boards[name], fields)
 	}
 	return first
+}
+
+// lacks reports whether a field of a board's copy is not among those in the store.
+func (m *Mirror) lacks(board string, fields []Field) (lacks bool) {
+	has := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		has[f.Name] = true
+	}
+	m.Each(board, func(f Field) bool {
+		lacks = !has[f.Name]
+		return !lacks
+	})
+	return lacks
 }
 
 func (m *Mirror) read(ctx context.Context, board string) (fields []Field, err error) {

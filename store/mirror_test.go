@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -146,6 +147,38 @@ func TestMirrorOfEmptyServer(t *testing.T) {
 		time.Sleep(3 * interval)
 		if got := names(one, "b"); got != "[new=1]" {
 			t.Errorf("after a removal the board is %s", got)
+		}
+	})
+}
+
+// halfStore reads the boards that a Mirror copies, and fails for its own.
+type halfStore struct{ store.Store }
+
+func (s halfStore) Board(ctx context.Context, board string) ([]store.Field, error) {
+	if board != "b" {
+		return nil, errDown
+	}
+	return s.Store.Board(ctx, board)
+}
+
+// While it is unknown whether the server has lost its data, what others post arrives all the same, and nothing is dropped.
+func TestMirrorOfUnsureServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := memory.New(memory.Config{})
+		must(t, shared.Post(ctx, "b", field("x", "1", 60), true))
+		m := store.NewMirror(halfStore{shared}, []string{"b"}, interval)
+		defer m.Stop()
+		time.Sleep(2 * interval)
+		must(t, shared.Post(ctx, "b", field("y", "1", 60), true))
+		time.Sleep(2 * interval)
+		if got := names(m, "b"); got != "[x=1 y=1]" {
+			t.Errorf("the board is %s", got)
+		}
+		must(t, shared.Remove(ctx, "b", "x"))
+		must(t, shared.Remove(ctx, "b", "y"))
+		time.Sleep(2 * interval)
+		if got := names(m, "b"); got != "[x=1 y=1]" {
+			t.Errorf("after the server is empty the board is %s", got)
 		}
 	})
 }
