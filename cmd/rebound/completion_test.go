@@ -68,7 +68,7 @@ func TestCompletion(t *testing.T) {
 // Flags may follow arguments.
 func TestFlagsBehindArguments(t *testing.T) {
 	_, errs, code := runWith(noEnv, "", "sessions", "reset", "s_1", "--url", "http://127.0.0.1:1")
-	if code != 1 || !strings.Contains(errs, "http://127.0.0.1:1/rebound/sessions/s_1") {
+	if code != 1 || !strings.Contains(errs, "no gateway answers at http://127.0.0.1:1 ") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
