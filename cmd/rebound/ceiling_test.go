@@ -16,13 +16,13 @@ var ceilings = map[string]int{
 
 	"recovery/annotate":   3346,
 	"recovery/classify":   2931,
-	"recovery/fit":        4244,
-	"recovery/inspect":    4795,
+	"recovery/fit":        4245,
+	"recovery/inspect":    4883,
 	"recovery/learn":      2059,
 	"recovery/plan":       1824,
 	"recovery/repair":     4964,
 	"recovery/rule":       1244,
-	"recovery/trajectory": 3010,
+	"recovery/trajectory": 3035,
 	"recovery/transcript": 5732,
 }
 

@@ -77,13 +77,14 @@ func (v *history) markObservations() (found bool) {
 // if the format allows that; then it also fills callsPending.
 func (v *history) pair() {
 	list := v.body.Messages()
+	var pairing trajectory.Pairing
 	if !v.body.PairsAnywhere() {
 		for t, ok := trajectory.TurnBefore(list, len(list)); ok; t, ok = trajectory.TurnBefore(list, t.Start) {
-			v.pairIn(t.Start, t.End)
+			v.pairIn(t.Start, t.End, &pairing)
 		}
 		return
 	}
-	v.pairIn(0, len(list))
+	v.pairIn(0, len(list), &pairing)
 	last := make([]int, len(list)) // where the last result of a message's calls stands
 	for i := range v.items {
 		if at := v.items[i].caller; at >= 0 {
@@ -99,14 +100,14 @@ func (v *history) pair() {
 }
 
 // pairIn pairs the tool messages from start to end with the calls made there.
-func (v *history) pairIn(start, end int) {
+func (v *history) pairIn(start, end int, pairing *trajectory.Pairing) {
 	var made [][2]int // message, number in it
 	for i := start; i < end; i++ {
 		for n := range v.items[i].calls {
 			made = append(made, [2]int{i, n})
 		}
 	}
-	pairing := trajectory.NewPairing()
+	pairing.Begin()
 	for _, c := range made {
 		pairing.Add(v.items[c[0]].calls[c[1]].ID)
 	}

@@ -24,7 +24,7 @@ func Loops(b *transcript.Body) []recovery.Loop         { return RulesForTests().
 func Position(b *transcript.Body) recovery.Turn        { return readHistory(b).position() }
 func testLists() *lists                                { l, _ := RulesForTests().get(); return l }
 func readHistory(b *transcript.Body) *history          { return testLists().readHistory(b) }
-func open(r recovery.ToolResult) *view                 { return testLists().openResult(r) }
+func open(r recovery.ToolResult) *view                 { return testLists().open(r) }
 
 // ForgetForTests forgets what results came to. Nobody may use the rules meanwhile.
 func ForgetForTests() { testLists().memory = newMemory() }

@@ -29,14 +29,15 @@ const (
 // takes time linear in the content, and searches only the beginning and the end of a large one.
 func (r *Rules) Judge(res recovery.ToolResult) recovery.ToolFailure {
 	l, _ := r.get()
-	return l.openResult(res).verdict(&res)
+	v := l.open(res)
+	return v.verdict(&res)
 }
 
 // Explain returns the rules that match a line that Judge searches, and the rules that nearly match, with the
 // condition that they miss.
 func (r *Rules) Explain(res recovery.ToolResult) (matching, near []rule.Finding) {
 	l, _ := r.get()
-	v := l.openResult(res)
+	v := l.open(res)
 	v.split()
 	seen := map[string]bool{}
 	for i := range v.lines {

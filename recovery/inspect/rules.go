@@ -204,7 +204,9 @@ const near = 12
 // hitsOf scans a line, once.
 func (v *view) hitsOf(l *line) rule.Hits {
 	if !l.scanned {
-		l.hits, l.scanned = v.rules.Scan(nil, short(l.text)), true
+		from := len(*v.hits)
+		*v.hits = v.rules.Scan(*v.hits, short(l.text))
+		l.hits, l.scanned = (*v.hits)[from:len(*v.hits):len(*v.hits)], true
 	}
 	return l.hits
 }
@@ -304,7 +306,7 @@ func (r *Rules) Check(n int) error {
 // decide returns the names of the rules in the rule's group that decide the lines of an example. It sets the
 // facts that the rule requires, as far as possible.
 func (l *lists) decide(own *rule.Rule, text string) (names []string) {
-	v := view{rules: l, kind: trajectory.Shell, call: trajectory.CommandCall("make"), stderr: -1, outcome: failed, text: text, printed: len(text)}
+	v := view{rules: l, kind: trajectory.Shell, call: trajectory.CommandCall("make"), stderr: -1, outcome: failed, text: text, printed: len(text), hits: new(rule.Hits)}
 	about := ""
 	for _, f := range own.When {
 		switch f {
@@ -324,7 +326,7 @@ func (l *lists) decide(own *rule.Rule, text string) (names []string) {
 			about = f
 		}
 	}
-	v.lines = textLines(text)
+	v.lines = textLines(nil, text)
 	for i := range v.lines {
 		r := v.firstOf(&v.lines[i], i, groupOf(own), about)
 		if groupOf(own) == categories {

@@ -46,7 +46,7 @@ func TestDataLines(t *testing.T) {
 		v := *open(r)
 		all := v
 		v.split()
-		if all.lines = textLines(all.text); v.stderr >= 0 || len(v.lines) == len(all.lines) {
+		if all.lines = textLines(nil, all.text); v.stderr >= 0 || len(v.lines) == len(all.lines) {
 			return
 		}
 		short++

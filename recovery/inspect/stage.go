@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/rule"
@@ -56,6 +57,8 @@ type Stage struct {
 	Wishes Wishes
 	// Outcomes receives what followed failures; may be nil. Set it before the first Prepare.
 	Outcomes Outcomes
+
+	histories sync.Pool // of *history, reused for later requests
 }
 
 // Wishes stores what the users of a client forbid. It is safe for concurrent use and does no I/O.
@@ -79,7 +82,15 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 		return nil
 	}
 	l, _ := s.rules.get()
-	h := l.readHistory(x.Body)
+	h, _ := s.histories.Get().(*history)
+	if h == nil {
+		h = new(history)
+	}
+	defer func() {
+		h.forget()
+		s.histories.Put(h)
+	}()
+	h.begin(x.Body, l)
 	switch t := h.last(); {
 	case t == nil:
 	case len(t.steps) > 0:

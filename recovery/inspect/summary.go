@@ -28,7 +28,7 @@ const (
 // stage's time. It contains hashes, and the line of a failure. It is safe for concurrent use.
 type memory struct {
 	seeds [2]maphash.Seed
-	turns *store.Cache[secretName, *summary]
+	turns *store.Cache[secretName, summary]
 }
 
 // secretName identifies bytes by hashes with secret seeds, so that no one can construct two turns or texts with
@@ -56,15 +56,16 @@ type trace struct {
 }
 
 func newMemory() *memory {
-	return &memory{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, turns: store.NewCache[secretName, *summary](maxMemory)}
+	return &memory{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, turns: store.NewCache[secretName, summary](maxMemory)}
 }
 
 // summary returns the summary of turn k. A turn of an earlier request is not decoded again.
 func (h *history) summary(k int) *summary {
 	t, m := &h.turns[k], h.rules.memory
-	if t.summary != nil {
-		return t.summary
+	if t.isCached {
+		return &t.cached
 	}
+	t.isCached = true
 	raw := h.Body.Raw()[h.List[t.Start].Start:h.List[t.End-1].End]
 	reading := uint64(h.Body.Format()) << 2 // the mode of parsing the bytes
 	if h.Textual() {
@@ -78,17 +79,17 @@ func (h *history) summary(k int) *summary {
 		name[i] = transcript.Sum(m.seeds[i], reading, raw)
 	}
 	var ok bool
-	if t.summary, ok = m.turns.Get(name); ok {
-		return t.summary
+	if t.cached, ok = m.turns.Get(name); ok {
+		return &t.cached
 	}
 	if h.summarize(k) {
-		size := sizeOfSummary + sizeOfTrace*len(t.summary.steps)
-		for i := range t.summary.steps {
-			size += len(t.summary.steps[i].verdict.Line)
+		size := sizeOfSummary + sizeOfTrace*len(t.cached.steps)
+		for i := range t.cached.steps {
+			size += len(t.cached.steps[i].verdict.Line)
 		}
-		m.turns.Put(name, t.summary, size)
+		m.turns.Put(name, t.cached, size)
 	}
-	return t.summary
+	return &t.cached
 }
 
 // summarize sets the summary of turn k, and reports whether its results were judged. Beyond maxJudged, results
@@ -113,7 +114,7 @@ func (h *history) summarize(k int) (judged bool) {
 			awaits:  s.awaits(), changes: !v.Failed && (i >= maxRead || !s.call.Reads()),
 		}
 	}
-	p := &summary{steps: list, waits: t.waits()}
+	p := summary{steps: list, waits: t.waits()}
 	p.changes = len(t.steps) > maxRead || slices.ContainsFunc(t.steps, func(s step) bool { return s.call.Changes() })
 	f := t.failure()
 	if f != nil {
@@ -123,6 +124,6 @@ func (h *history) summarize(k int) (judged bool) {
 	if f != nil || p.waits || p.seemsFailed {
 		p.key = t.key()
 	}
-	t.summary = p
+	t.cached = p
 	return judged
 }

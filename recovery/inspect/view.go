@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
@@ -26,15 +27,17 @@ const (
 
 // view is a result without its wrappers.
 type view struct {
-	rules   *lists
-	kind    trajectory.Kind
-	call    *trajectory.Call
-	text    string // what the program or tool printed: the beginning and the end
-	lines   []line // non-blank lines of text; set by split
-	reports int    // cached result of report plus one, 0 if not computed
-	ends    int    // cached result of end, 0 if not computed
-	stderr  int    // index of the first line of the error stream, -1 if unknown
-	printed int    // length of text without the error stream
+	rules      *lists
+	kind       trajectory.Kind
+	call       *trajectory.Call
+	text       string     // what the program or tool printed: the beginning and the end
+	lines      []line     // non-blank lines of text; set by split
+	lineBuffer []line     // a reusable buffer for lines
+	hits       *rule.Hits // of the scanned lines
+	reports    int        // cached result of report plus one, 0 if not computed
+	ends       int        // cached result of end, 0 if not computed
+	stderr     int        // index of the first line of the error stream, -1 if unknown
+	printed    int        // length of text without the error stream
 
 	outcome    outcome
 	exit       int
@@ -46,10 +49,18 @@ type view struct {
 	decided    finding  // set if the wrapper itself names the failure
 }
 
-// open removes the wrappers of known agents from a call's result. It does not split the lines. flagged reports that the
-// result is marked as an error.
-func (l *lists) open(call *trajectory.Call, content string, flagged bool) *view {
-	v := &view{rules: l, kind: call.Kind(), call: call, stderr: -1}
+// open removes the wrappers of known agents from a result. It does not split the lines.
+func (l *lists) open(r recovery.ToolResult) *view {
+	v := &view{rules: l, hits: new(rule.Hits)}
+	v.open(&trajectory.Call{Tool: r.Tool, Arguments: r.Arguments}, r.Content, r.Failed)
+	return v
+}
+
+// open is lists.open for a reused view: only the rules and the buffers of lines and hits stay.
+func (v *view) open(call *trajectory.Call, content string, flagged bool) {
+	l := v.rules
+	*v.hits = (*v.hits)[:0]
+	*v = view{rules: l, kind: call.Kind(), call: call, stderr: -1, lineBuffer: v.lineBuffer, hits: v.hits}
 	text := trajectory.Ends(content, headWindow, tailWindow)
 	if whole := strings.TrimSpace(content); len(whole) > len(text) && whole[0] == '{' {
 		text = whole // JSON cannot be parsed in parts
@@ -77,11 +88,6 @@ func (l *lists) open(call *trajectory.Call, content string, flagged bool) *view 
 	if stderr = trajectory.WithoutEscapes(trajectory.Ends(stderr, headWindow, tailWindow)); strings.TrimSpace(stderr) != "" {
 		v.text += "\n" + stderr
 	}
-	return v
-}
-
-func (l *lists) openResult(r recovery.ToolResult) *view {
-	return l.open(&trajectory.Call{Tool: r.Tool, Arguments: r.Arguments}, r.Content, r.Failed)
 }
 
 // dataLines limits how many lines at the beginning of data are read, besides the last one.
@@ -89,15 +95,15 @@ const dataLines = 12
 
 // split splits the text into lines.
 func (v *view) split() {
-	switch {
-	case v.outcome == unknown && v.data():
-		v.lines = endLines(v.text)
-	default:
-		v.lines = textLines(v.text)
+	if v.outcome == unknown && v.data() {
+		v.lines = endLines(v.lineBuffer, v.text)
+	} else {
+		v.lines = textLines(v.lineBuffer, v.text)
 		if v.printed < len(v.text) {
-			v.stderr = len(textLines(v.text[:v.printed]))
+			v.stderr = len(textLines(nil, v.text[:v.printed]))
 		}
 	}
+	v.lineBuffer = v.lines[:0]
 }
 
 // startsPlain reports whether a text begins with a character that no wrapper of a reading tool's result begins
@@ -110,10 +116,14 @@ func startsPlain(text string) bool {
 // plainStart reports whether no wrapper of a reading tool's result begins with c.
 func plainStart(c byte) bool { return digit(c) || c >= 'a' && c <= 'z' || c == '/' || c == '*' }
 
-// textLines returns the non-blank lines without white space at their ends.
-func textLines(s string) []line {
-	out := make([]line, 0, strings.Count(s, "\n")+1)
-	for text := range strings.SplitSeq(s, "\n") {
+// textLines returns the non-blank lines without white space at their ends, in the storage of out.
+func textLines(out []line, s string) []line {
+	if n := strings.Count(s, "\n") + 1; cap(out) < n {
+		out = make([]line, 0, n)
+	}
+	for more := true; more; {
+		var text string
+		text, s, more = strings.Cut(s, "\n")
 		if text = trimLine(text); text != "" {
 			out = append(out, line{text: text})
 		}
@@ -121,19 +131,26 @@ func textLines(s string) []line {
 	return out
 }
 
-// endLines returns the first lines of textLines and the last one.
-func endLines(s string) []line {
-	s = strings.TrimRight(s, "\n\r\t ")
-	end := strings.LastIndexByte(s, '\n') + 1
-	var out []line
-	for text := range strings.SplitSeq(s[:end], "\n") {
-		if text = trimLine(text); text != "" {
-			if out = append(out, line{text: text}); len(out) == dataLines {
-				break
-			}
-		}
+// endLines returns the first lines of textLines and the last one, in the storage of out.
+func endLines(out []line, s string) []line {
+	if cap(out) <= dataLines {
+		out = make([]line, 0, dataLines+1)
 	}
-	return append(out, textLines(s[end:])...)
+	for s != "" && len(out) < dataLines {
+		text, rest, _ := strings.Cut(s, "\n")
+		if text = trimLine(text); text != "" {
+			out = append(out, line{text: text})
+		}
+		s = rest
+	}
+	for s != "" {
+		i := strings.LastIndexByte(s, '\n')
+		if text := trimLine(s[i+1:]); text != "" {
+			return append(out, line{text: text})
+		}
+		s = s[:max(i, 0)]
+	}
+	return out
 }
 
 // trimLine returns a line as a terminal shows it, without the frame around messages and without white space at

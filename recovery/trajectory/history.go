@@ -69,10 +69,25 @@ type History struct {
 	List []transcript.Message // all messages of the body
 
 	protocol protocol
+	calls    []MadeCall // buffer of AppendResults
+	pairing  Pairing
 }
 
 // NewHistory returns the history of a body.
-func NewHistory(b *transcript.Body) *History { return &History{Body: b, List: b.Messages()} }
+func NewHistory(b *transcript.Body) *History {
+	h := new(History)
+	h.Begin(b)
+	return h
+}
+
+// Begin resets the history to another body, or to none if b is nil; it keeps its buffers.
+func (h *History) Begin(b *transcript.Body) {
+	clear(h.calls[:cap(h.calls)])
+	*h = History{Body: b, calls: h.calls[:0], pairing: h.pairing}
+	if b != nil {
+		h.List = b.Messages()
+	}
+}
 
 // read decodes the contents that AppendResults omits.
 func (h *History) read(list []recovery.ToolResult) []recovery.ToolResult {
@@ -90,31 +105,35 @@ type MadeCall struct {
 	At int // message index
 }
 
-// Calls returns the model's calls in a turn.
-func (h *History) Calls(t Turn) (calls []MadeCall) {
+// Calls returns the model's calls in a turn. They are valid until the next call of Calls or AppendResults.
+func (h *History) Calls(t Turn) []MadeCall {
+	h.calls = h.calls[:0]
 	for i := t.Start; i < t.Answered; i++ {
-		for _, c := range h.List[i].ToolCalls() {
-			calls = append(calls, MadeCall{c, i})
+		list := h.List[i].ToolCalls()
+		h.calls = slices.Grow(h.calls, len(list))
+		for _, c := range list {
+			h.calls = append(h.calls, MadeCall{c, i})
 		}
 	}
-	return calls
+	return h.calls
 }
 
 // AppendResults appends the results of a turn, with the calls that they answer. It omits the contents of tool
 // messages.
 func (h *History) AppendResults(out []recovery.ToolResult, t Turn) []recovery.ToolResult {
 	var calls []MadeCall
-	var pairing *Pairing
+	paired := false
 	for i := t.Answered; i < t.End; i++ {
 		switch m := h.List[i]; m.Role {
 		case transcript.RoleTool:
-			if pairing == nil {
-				pairing, calls = NewPairing(), h.Calls(t)
+			if !paired {
+				paired, calls = true, h.Calls(t)
+				h.pairing.Begin()
 				for k := range calls {
-					pairing.Add(calls[k].ID)
+					h.pairing.Add(calls[k].ID)
 				}
 			}
-			out = append(out, answer(m, calls, pairing))
+			out = append(out, h.answer(m, calls))
 		case transcript.RoleUser:
 			if i == t.Answered {
 				if res, ok := h.Observation(i); ok {
@@ -127,10 +146,10 @@ func (h *History) AppendResults(out []recovery.ToolResult, t Turn) []recovery.To
 }
 
 // answer returns the result of a tool message with the call that it answers, without the content.
-func answer(m transcript.Message, calls []MadeCall, pairing *Pairing) recovery.ToolResult {
+func (h *History) answer(m transcript.Message, calls []MadeCall) recovery.ToolResult {
 	var room [64]byte
 	id := m.AppendToolCallID(room[:0])
-	if i := pairing.Answer(id); i >= 0 {
+	if i := h.pairing.Answer(id); i >= 0 {
 		c := &calls[i]
 		return recovery.ToolResult{Index: m.Index, Caller: c.At, CallID: c.ID[:len(id)], Tool: c.Name, Arguments: c.Text(), Failed: m.Failed()}
 	}
@@ -149,8 +168,14 @@ type sameID struct {
 	open  []int // may be unanswered
 }
 
-// NewPairing returns a pairing for a turn, whose calls are then added with Add.
-func NewPairing() *Pairing { return &Pairing{byID: map[string]*sameID{"": {first: -1}}} }
+// Begin prepares for another turn, whose calls are then added with Add.
+func (p *Pairing) Begin() {
+	if p.byID == nil {
+		p.byID = map[string]*sameID{}
+	}
+	clear(p.byID)
+	p.answered, p.byID[""] = p.answered[:0], &sameID{first: -1}
+}
 
 // Add adds the next call of the turn.
 func (p *Pairing) Add(id string) {
