@@ -189,39 +189,6 @@ func (s *sender) mayFollow(path string) bool {
 	return !s.who.restricted() || slices.Contains(modelPaths, strings.TrimSuffix(path, "/"))
 }
 
-// open reads a successful response until its answer has begun: raw, as a stream, or whole. Exactly one
-// of begun and broken is nil.
-func (n *answer) open(ctx context.Context, o stream.Options) (begun stream.Deliverable, phase recovery.Phase, broken *stream.Broken) {
-	s, a, resp := n.s, &n.a, n.resp
-	if a.Plain {
-		s.core.hideEvents(resp)
-		if s.x.Body.State().Stored && s.core.tracksOwners() {
-			s.core.recordOwner(ctx, s.core.owner(s.who), a.Target.Target, resp)
-		}
-		return stream.Raw(resp, o), recovery.PhaseBody, nil
-	}
-	form := n.head.Look(resp.Body)
-	resp.Body = &n.head
-	if s.streamed(resp.Header, form) {
-		resp.Header.Del("Content-Length")
-		answer, broken := stream.Open(resp, o)
-		if broken != nil {
-			return nil, recovery.PhaseStream, broken
-		}
-		return answer, recovery.PhaseStream, nil
-	}
-	whole, broken := stream.ReadWhole(resp, o)
-	if broken != nil {
-		return nil, recovery.PhaseBody, broken
-	}
-	if s.x.Streaming && s.sink.Committed() && (a.Life == nil || !a.Life.Lost()) {
-		// The client already gets a stream of keep-alives, which a whole answer does not fit into.
-		whole.Discard()
-		return nil, recovery.PhaseBody, &stream.Broken{Err: stream.ErrEnded}
-	}
-	return whole, recovery.PhaseBody, nil
-}
-
 // resumeQuery returns the query for the events of a job that the client has not received.
 func resumeQuery(query string, j *recovery.Job) string {
 	if query != "" {
@@ -282,39 +249,28 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 	return f
 }
 
-// broken turns a broken answer into a failure, and a complete but flawed one also into rest, an answer
-// for possible delivery later.
-func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Failure) {
-	s, phase, resp := n.s, n.phase, n.resp
-	b.Event = s.core.hidden.Load().Bytes(b.Event)
-	ev := recovery.Evidence{Phase: phase, Header: resp.Header, Err: b.Err}
-	switch {
-	case b.Event != nil && b.Err == nil:
-		ev.Status, ev.Body, ev.Stream = resp.StatusCode, b.Event, phase == recovery.PhaseStream
-		if phase == recovery.PhaseBody {
-			ev.Phase = recovery.PhaseStatus
-		}
-	case b.Empty:
-		ev = recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header}
-	case errors.Is(b.Err, stream.ErrInvalid):
-		ev.Body, ev.Status = b.Event, resp.StatusCode
+// salvage builds an answer from model output that the provider refused, if the error contains that
+// output and calls can be read from it.
+func (s *sender) salvage(a recovery.Attempt, f *recovery.Failure, o stream.Options) *stream.Composed {
+	b := s.x.Body
+	if f.Class() != recovery.ModelOutputInvalid || o.Mender == nil || a.Resume != nil || f.Released > recovery.ReleasedNothing ||
+		b.N() != 1 || b.Logprobs() || b.Audio() {
+		return nil
 	}
-	f = s.fail(n.a, ev)
-	f.Stalled, f.Diverged, f.Client, f.Flaw, f.Odd = b.Stalled, b.Diverged, b.Client, b.Flaw, b.Odd
-	if b.Event == nil && b.Flaw == nil && !b.Client {
-		f.Job = s.job(n.a, b.AnswerID)
+	text, ok := stream.Rejected(f.Response.Body)
+	if !ok {
+		return nil
 	}
-	if b.Event != nil {
-		f.Response.Header, f.Response.Body = resp.Header, b.Event
+	var v recovery.Verdict
+	o.Guard(func() { v = o.Mender.Mend(b, recovery.Draft{Text: text}) })
+	if v.Judgement != recovery.JudgeReplace || len(v.Calls) == 0 {
+		return nil
 	}
-	if b.Flawed == nil {
-		return nil, f
+	c := stream.Composition{ID: s.x.ID, Model: a.Target.Model, Calls: v.Calls, Created: time.Now()}
+	if v.Text != nil {
+		c.Text = *v.Text
 	}
-	if f.Flaw != nil {
-		used, _ := b.Flawed.Usage()
-		f.Flaw.Output = used.Output
-	}
-	return &answer{Deliverable: b.Flawed, s: s, a: n.a, phase: phase, resp: resp, ctx: n.ctx}, f
+	return stream.Compose(b, c, v.Repairs, o)
 }
 
 // fault reports whether a body in place of an answer is an error.
@@ -336,83 +292,6 @@ func cause(ctx context.Context, err error) error {
 		return c
 	}
 	return err
-}
-
-// answer adds the gateway's headers and turns broken answers into failures.
-type answer struct {
-	stream.Deliverable
-	s     *sender
-	a     recovery.Attempt
-	phase recovery.Phase
-	resp  *http.Response
-	ctx   context.Context
-	head  stream.Head
-	items int // how many items of a response are claimed
-
-	values [gatewayHeaders]string
-}
-
-var _ recovery.Answer = (*answer)(nil)
-
-// Deliver implements recovery.Answer.
-func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery.Failure) {
-	if _, whole := n.Deliverable.(*stream.Whole); whole && n.s.x.Streaming && n.s.sink.Committed() {
-		// It was held back, and meanwhile the client got a stream of keep-alives.
-		n.Discard()
-		return n.broken(&stream.Broken{Err: stream.ErrEnded})
-	}
-	n.ReportRepairs()
-	n.s.decorate(n.resp.Header, n.a.Target.Target, n.values[:0])
-	if _, whole := n.Deliverable.(*stream.Whole); whole && !n.s.x.Streaming && len(n.s.core.Config.Prices) > 0 {
-		u, _ := n.Usage()
-		_, _, beyond := n.s.x.Totals()
-		if cost := n.s.core.spent(u.Add(beyond), n.a.Target.Model, n.s.x.Model); cost > 0 {
-			n.resp.Header[costHeader] = []string{shownCost(cost)}
-		}
-	}
-	if by := n.s.fallback(n.a.Target.Target); by != "" {
-		n.resp.Header[fallbackHeader] = []string{by}
-		if _, whole := n.Deliverable.(*stream.Whole); !whole {
-			n.s.sink.Greeting = ": a fallback answers: " + by + "\n"
-		}
-	}
-	known := n.ItemIDs()
-	n.items = len(known)
-	claimed := n.claim(ctx, append([]string{n.AnswerID()}, known...)...)
-	b := n.Deliverable.Deliver(ctx)
-	claimed()
-	n.claimItems(n.ItemIDs()) // of an answer without an end
-	n.ranAway()
-	if b == nil {
-		return nil, nil
-	}
-	b.AnswerID = n.AnswerID()
-	if b.Err != nil && !b.Stalled && !b.Client && b.Flaw == nil {
-		b.Err = cause(n.ctx, b.Err)
-		b.Stalled = errors.Is(b.Err, stream.ErrStalled)
-	}
-	return n.broken(b)
-}
-
-// Paused implements recovery.Answer. Only a streamed answer can pause.
-func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
-	a, ok := n.Deliverable.(*stream.Answer)
-	if !ok {
-		return nil, 0
-	}
-	p, again := a.Paused(ctx)
-	if p != nil {
-		p.Job = n.s.job(n.a, a.AnswerID())
-	}
-	return p, again
-}
-
-// LongestPause implements recovery.Answer.
-func (n *answer) LongestPause() time.Duration {
-	if a, ok := n.Deliverable.(*stream.Answer); ok {
-		return a.LongestPause()
-	}
-	return 0
 }
 
 // costHeader is the cost of a request with all its attempts, in the currency of the prices. A stream

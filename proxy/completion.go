@@ -229,6 +229,35 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	return nil
 }
 
+// codeStopped is the error code of a stopped session.
+const codeStopped = "session_stopped"
+
+// replied delivers the gateway's own answer, and completes the request's event.
+func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
+	x := s.x
+	if x.Reply.Error {
+		ev.Rule = codeStopped
+		if s.sink.Committed() { // with 200
+			s.endWithError(ctx, encode(x.Reply.Text, "rebound_error", "", codeStopped))
+			return nil
+		}
+		ev.Status = http.StatusUnprocessableEntity
+		e := reported(ev.Status, codeStopped, "%s", x.Reply.Text)
+		e.Header = http.Header{"X-Should-Retry": {"false"}}
+		s.decorate(e.Header, recovery.Target{}, nil)
+		return e
+	}
+	c := stream.Composition{ID: x.ID, Model: x.Model, Text: x.Reply.Text, Created: time.Now()}
+	n := stream.Compose(x.Body, c, nil, stream.Options{Config: s.core.Stream, Format: s.wire.answers, Sink: s.sink, Started: x.Started})
+	s.decorate(n.Header, recovery.Target{}, nil)
+	ev.Status = http.StatusOK
+	if b := n.Deliver(ctx); b != nil {
+		ev.Status, ev.Client = statusClientGone, "gone"
+	}
+	ev.TTFB = s.sink.FirstByte(x.Started)
+	return nil
+}
+
 // refuse gives the client the last failure: as a response, or as an error event if the stream has
 // begun.
 func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.Event) {
