@@ -47,9 +47,9 @@ func TestMarks(t *testing.T) {
 		f.ListWindow(target, 32_000)
 		time.Sleep(time.Minute)
 		f.LearnWindow(target, 0, "r5") // nothing new
-		check("up/m learned | field max_tokens | max_tokens at most 8192 | 1m0s 59m0s | r2",
+		check("up/m learned | conform pairing | needs pairing | 11m0s 59m0s | r1",
+			"up/m learned | field max_tokens | max_tokens at most 8192 | 1m0s 59m0s | r2",
 			"up/m learned | field seed | refuses seed | 11m0s 59m0s | r1",
-			"up/m learned | conform pairing | needs pairing | 11m0s 59m0s | r1",
 			"up/m learned | reasoning in silence | reasons in silence | 1m0s 59m0s | r4",
 			"up/m learned | role developer | takes developer as system | 11m0s 59m0s | r1",
 			"up/m window | listed window | window of 32000 tokens | 1m0s - | ",
