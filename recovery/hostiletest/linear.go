@@ -34,7 +34,7 @@ func Linear(t *testing.T, families []Family, prepare func(input string) func()) 
 				break
 			}
 			run() // one-time allocations do not count
-			took[i] = allocated(run)
+			took[i] = min(allocated(run), allocated(run), allocated(run)) // a garbage collection may empty a pool before one of them
 		}
 		if !refused && took[1] > 6*took[0]+slack && took[1] > maxAllocated*sizes[1]+slack {
 			t.Errorf("%s: %d bytes are allocated for an input of %d, %d for one of %d", f.Name, took[0], sizes[0], took[1], sizes[1])
