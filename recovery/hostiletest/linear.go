@@ -33,7 +33,7 @@ func Linear(t *testing.T, families []Family, prepare func(input string) func()) 
 				refused = true
 				break
 			}
-			run() // one-time allocations do not count
+			run()                                                         // one-time allocations do not count
 			took[i] = min(allocated(run), allocated(run), allocated(run)) // a garbage collection may empty a pool before one of them
 		}
 		if !refused && took[1] > 6*took[0]+slack && took[1] > maxAllocated*sizes[1]+slack {
