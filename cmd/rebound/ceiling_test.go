@@ -12,9 +12,9 @@ import (
 // ceilings limits the lines of packages without tests. A commit that raises a number says why in
 // its body; one that removes code lowers it.
 var ceilings = map[string]int{
-	"proxy/stream": 7015,
+	"proxy/stream": 7018,
 
-	"recovery/annotate":   3346,
+	"recovery/annotate":   3403,
 	"recovery/classify":   2931,
 	"recovery/fit":        4245,
 	"recovery/inspect":    4883,
@@ -22,7 +22,7 @@ var ceilings = map[string]int{
 	"recovery/plan":       1824,
 	"recovery/repair":     4964,
 	"recovery/rule":       1244,
-	"recovery/trajectory": 3035,
+	"recovery/trajectory": 3041,
 	"recovery/transcript": 5732,
 }
 

@@ -44,6 +44,7 @@ var finders = [...]finder{
 	{"found-path", []string{missingFile}, (*failureContext).foundPath, false},
 	{"near-name", []string{missingFile}, (*failureContext).nearName, false},
 	{"script", []string{string(recovery.PermissionDenied)}, (*failureContext).notExecutable, false},
+	{"limit", []string{string(recovery.ToolRateLimited)}, (*failureContext).limit, true},
 	{"input", []string{timeout}, (*failureContext).waitsForInput, true},
 	{"endless", []string{timeout}, (*failureContext).endless, false},
 	{"background", []string{timeout}, (*failureContext).takesLong, true},

@@ -324,11 +324,19 @@ func (s *failureContext) endless() fact {
 			return fact{say: "`tail -f` goes on until it is ended; without `-f` it prints the end that is there now."}
 		case v.Program == "top" && !has("-n", "-b"):
 			return s.commanded("`top` goes on until it is ended", s.prepared(v, "top -b -n 1"), "`top -b -n 1` ends")
-		case serving.MatchString(v.Text) && !strings.HasSuffix(strings.TrimSpace(s.failingCall.Line()), "&") && !strings.Contains(v.Text, "\n"):
-			return s.commanded("It serves until it is ended, so the next calls need it in the background", s.prepared(v, "nohup "+v.Text+" > /tmp/server.log 2>&1 &"), "end the same command with `> /tmp/server.log 2>&1 &`")
+		case serving.MatchString(v.Text) && !s.inBackground() && !strings.Contains(v.Text, "\n"):
+			const log = "> /tmp/server.log 2>&1 &"
+			return s.commanded("It serves until it is ended, so the next calls need it in the background",
+				s.prepared(v, "nohup "+v.Text+" "+log), "end the same command with "+quoted(log))
 		}
 	}
 	return fact{}
+}
+
+// inBackground reports whether the failing command line already runs in the background.
+func (s *failureContext) inBackground() bool {
+	line := s.failingCall.Line()
+	return strings.Contains(line, "nohup") || strings.HasSuffix(strings.TrimSpace(line), "&")
 }
 
 // ownLimit matches messages of programs that have time limits of their own.
@@ -340,7 +348,7 @@ var downloading = recovery.NewPattern(`(?i)^(?:sudo )?(?:\S*/)?(?:pip3?|conda|ma
 // takesLong describes how to run a command that takes longer than one call may.
 func (s *failureContext) takesLong() fact {
 	v := s.longest()
-	if v == nil || ownLimit.MatchString(s.f.Line) || strings.Contains(s.failingCall.Line(), "nohup") || strings.HasSuffix(strings.TrimSpace(s.failingCall.Line()), "&") || !downloading.MatchString(v.Text) || strings.Contains(v.Text, "\n") {
+	if v == nil || s.inBackground() || ownLimit.MatchString(s.f.Line) || !downloading.MatchString(v.Text) || strings.Contains(v.Text, "\n") {
 		return fact{}
 	}
 	text, elevated := strings.CutPrefix(v.Text, "sudo ")

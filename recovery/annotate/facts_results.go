@@ -3,6 +3,7 @@ package annotate
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -103,6 +104,53 @@ func (s *failureContext) inDatabase() fact {
 		line = "SELECT column_name FROM information_schema.columns WHERE table_name = '" + m[1] + "'"
 	}
 	return fact{say: "The columns of " + quoted(m[1]) + " need not be guessed.", call: "Send " + quoted(line) + " first, which lists them."}
+}
+
+// Waits as rate limits state them, in the words of APIs and of the Retry-After header.
+var (
+	waitHeader = recovery.NewPattern(`(?i)\bretry[-_ ]after(?:[-_]?seconds)?["']?\s*[:=]?\s*["']?(\d{1,6}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)?\b`)
+	waitWords  = recovery.NewPattern(`(?i)\b(?:(?:try|retry|again|available|resets?)\b[^.\n\d]{0,40}?\b(?:in|after)|wait(?:ing)?(?: for| at least)?|retrying in)\s+` +
+		`(?:about |another )?(\d{1,6}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\b`)
+)
+
+// maxWait limits the wait that a note asks for, in seconds.
+const maxWait = 3600
+
+// wait returns how long the rate limit says to wait, in whole seconds; 0 if it does not say, or says more than
+// maxWait.
+func (s *failureContext) wait() int {
+	for _, text := range [...]string{s.f.Line, s.content} {
+		for _, re := range [...]*recovery.Pattern{waitHeader, waitWords} {
+			m := re.FindStringSubmatch(text)
+			if m == nil {
+				continue
+			}
+			n, _ := strconv.ParseFloat(m[1], 64)
+			switch u := strings.ToLower(m[2]); {
+			case strings.HasPrefix(u, "ms"), strings.HasPrefix(u, "milli"):
+				n /= 1000
+			case strings.HasPrefix(u, "m"):
+				n *= 60
+			}
+			if secs := int(math.Ceil(n)); secs > 0 && secs <= maxWait {
+				return secs
+			}
+		}
+	}
+	return 0
+}
+
+// limit states how long a rate limit lasts.
+func (s *failureContext) limit() fact {
+	n := s.wait()
+	if n == 0 {
+		return fact{}
+	}
+	f := fact{say: fmt.Sprintf("The limit ends in %d seconds: wait so long, then make the same call once.", n)}
+	if n <= 120 {
+		f.call = s.run(fmt.Sprintf("sleep %d", n))
+	}
+	return f
 }
 
 // shownLine is a numbered line of a file in a result.

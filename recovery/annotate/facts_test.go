@@ -109,6 +109,7 @@ func TestFacts(t *testing.T) {
 		{"a lock", agent(bash).run("apt-get install -y jq", "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)"+ended), "`tail --pid=812 -f /dev/null`"},
 		{"a long installation", agent(bash).run("cd /app && conda env create -f e.yml", timedOut("cd /app && conda env create -f e.yml", "Collecting package metadata: ...working...")), "`cd /app && nohup conda env create -f e.yml > /tmp/conda.log 2>&1 &`"},
 		{"a program that asks", agent(bash).run("./maze_game.sh 1", timedOut("./maze_game.sh 1", "Welcome.\nType 'exit' to quit the game.\n> ")), "| ./maze_game.sh 1`"},
+		{"a limit in seconds", agent(bash).run("gh api x", "API rate limit exceeded, retry after 30 seconds"+ended), "30 seconds"},
 		{"an edit that is not indented", agent(bash).run("edit 101:101\nresult = eval(expr, d)\nend_of_edit", edit("IndentationError: unexpected indent", "100:        try:\n101:result = eval(expr, d)\n102:            return result")), "by 12"},
 		{"an edit that leaves a bracket", agent(bash).run("edit 46:47\nfrom a import (\n    b\n)\nend_of_edit", edit("SyntaxError: unmatched ')'", "46:from a import (\n47:    b\n48:)\n49:)")), "the same edit for 46:48"},
 		{"Java in a file of Python", agent(bash).run("edit 1:46\npublic class A { }\nend_of_edit", edit("SyntaxError: invalid syntax", "1:public class A { }")), "`a.java`"},

@@ -52,7 +52,7 @@ func failureCases() []failureCase {
 		{"network_error", []string{shell}, []toolStep{run("ls", "main.go\n")},
 			run("curl -sS http://127.0.0.1:9/", "curl: (7) Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7"), []string{"127.0.0.1"}, 2},
 		{"rate_limited", []string{shell}, []toolStep{run("ls", "main.go\n")},
-			run("curl -sS https://api.example.com/x", `{"error": {"message": "Rate limit reached for requests. Limit: 60 / min. Please try again in 12s.", "code": "rate_limit_exceeded"}}`), []string{"as long as the message says"}, 2},
+			run("curl -sS https://api.example.com/x", `{"error": {"message": "Rate limit reached for requests. Limit: 60 / min. Please try again in 12s.", "code": "rate_limit_exceeded"}}`), []string{"12 seconds"}, 1},
 		{"disk_full", []string{shell}, []toolStep{run("ls", "main.go\n")},
 			run("cp big.bin /data/big.bin", "cp: error writing '/data/big.bin': No space left on device\n\nCommand exited with code 1"), []string{"df -h"}, 2},
 	}
