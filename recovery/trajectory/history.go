@@ -168,8 +168,14 @@ type sameID struct {
 	open  []int // may be unanswered
 }
 
+// maxKeptIDs limits the ids of a turn whose map the next turn uses again.
+const maxKeptIDs = 64
+
 // Begin prepares for another turn, whose calls are then added with Add.
 func (p *Pairing) Begin() {
+	if len(p.byID) > maxKeptIDs {
+		p.byID = nil // clearing a map takes time for as many entries as it ever had
+	}
 	if p.byID == nil {
 		p.byID = map[string]*sameID{}
 	}
