@@ -79,16 +79,19 @@ func (c Config) Validate() error {
 	if c.Repetition != RepetitionObserve && c.Repetition != RepetitionStop {
 		errs = append(errs, fmt.Errorf("repetition: %q is none of observe, stop", c.Repetition))
 	}
-	for message, wrong := range map[string]bool{
-		"keepalive_after: must not be negative; 0 is never": c.KeepAliveAfter < 0,
-		"keepalive_every: must be positive":                 c.KeepAliveAfter > 0 && c.KeepAliveEvery <= 0,
-		"idle: must be positive and at most idle_pinged":    c.Idle <= 0 || c.IdlePinged < c.Idle,
-		"reasoning_after: must not be negative":             c.ReasoningAfter < 0,
-		"max_event: must be at least 1KiB":                  c.MaxEvent < 1<<10,
-		"max_answer: must be at least 1KiB":                 c.MaxAnswer < 1<<10,
+	for _, check := range [...]struct {
+		wrong   bool
+		message string
+	}{
+		{c.KeepAliveAfter < 0, "keepalive_after: must not be negative; 0 is never"},
+		{c.KeepAliveAfter > 0 && c.KeepAliveEvery <= 0, "keepalive_every: must be positive"},
+		{c.Idle <= 0 || c.IdlePinged < c.Idle, "idle: must be positive and at most idle_pinged"},
+		{c.ReasoningAfter < 0, "reasoning_after: must not be negative"},
+		{c.MaxEvent < 1<<10, "max_event: must be at least 1KiB"},
+		{c.MaxAnswer < 1<<10, "max_answer: must be at least 1KiB"},
 	} {
-		if wrong {
-			errs = append(errs, errors.New(message))
+		if check.wrong {
+			errs = append(errs, errors.New(check.message))
 		}
 	}
 	return errors.Join(errs...)
