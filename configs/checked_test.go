@@ -21,7 +21,7 @@ var free = []string{
 // freeInRules are such settings of classify.rules and inspect.rules.
 var freeInRules = []string{"and", "any", "begin", "end", "examples", "lookalikes", "meaning", "near", "not", "not_patterns", "patterns"}
 
-// TestEverySettingIsChecked gives each setting a value that nobody can mean: -1, or a text that is no known word. It must be
+// TestEverySettingIsChecked gives each setting an invalid value: -1, or an unknown word. It must be
 // refused, unless the setting is listed in free.
 func TestEverySettingIsChecked(t *testing.T) {
 	accepted := map[string]bool{}

@@ -256,9 +256,9 @@ func TestCrashWiring(t *testing.T) {
 		"path": {func(up string) string {
 			return plainProxy(t, up, func(r *http.Request) { r.URL.Path = "/v1" + r.URL.Path })
 		}, "", "requests the path /v1/v1/chat/completions"},
-		"other":          {fixed(other.URL()), "", "the answer is from another upstream"},
-		"refused":        {fixed(refuses.URL), "", `no request arrived at the scripted upstream; the client got: error 401 "who are you\n"`},
-		"nobody listens": {fixed(refusedURL), "", "connection refused"},
+		"other":         {fixed(other.URL()), "", "the answer is from another upstream"},
+		"refused":       {fixed(refuses.URL), "", `no request arrived at the scripted upstream; the client got: error 401 "who are you\n"`},
+		"a closed port": {fixed(refusedURL), "", "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			listen := freeAddr(t)
