@@ -12,13 +12,13 @@ import (
 
 // Edit changes one top-level field, or the roles, of the copy that goes upstream.
 type Edit struct {
-	Field   string `json:"field"`             // the field to change
-	Rename  string `json:"rename,omitempty"`  // its new name
-	Drop    bool   `json:"drop,omitempty"`    // remove the field
-	Value   string `json:"value,omitempty"`   // change it only if it has this value, as JSON; empty for any value
-	Clamp   int    `json:"clamp,omitempty"`   // replace a larger number by this
-	Role    string `json:"role,omitempty"`    // messages with this role get the role Rename; Field is empty
-	Conform string `json:"conform,omitempty"` // a Conformer's edit by name; Field is its argument, if it has one
+	Field   string `json:"field"`            // the field to change
+	Rename  string `json:"rename,omitempty"` // its new name
+	Drop    bool   `json:"drop,omitempty"`   // remove the field
+	Value   string `json:"value,omitempty"`  // change it only if it has this value, as JSON; empty for any value
+	Clamp   int    `json:"clamp,omitempty"`  // replace a larger number by this
+	Role    string `json:"role,omitempty"`   // messages with this role get the role Rename; Field is empty
+	Conform string `json:"mend,omitempty"`   // a Conformer's edit by name; Field is its argument, if it has one
 }
 
 // String describes the edit for operators.

@@ -14,7 +14,7 @@ import (
 // always are strategies that propose these actions in turn, whatever fails.
 func always(actions ...recovery.Action) (list []recovery.Strategy) {
 	n := 0
-	for _, name := range []string{"wait", "resend", "reask", "resume", "conform_history"} {
+	for _, name := range []string{"wait", "resend", "reask", "resume", "mend_history"} {
 		list = append(list, proposes{name, func(*recovery.Situation, *recovery.Failure) (recovery.Action, bool) {
 			if n++; n > len(actions) {
 				return recovery.Action{}, false

@@ -17,7 +17,7 @@ const (
 	planAdaptParameter = "adapt_parameter" // rename or drop the refused parameter
 	planResume         = "resume"          // continue the cut stream
 	planFit            = "fit"             // a smaller history
-	planConformHistory = "conform_history" // edit calls, results and turns for the target
+	planConformHistory = "mend_history"    // edit calls, results and turns for the target; metrics know it by this older name
 	planTrimSchema     = "trim_schema"     // tool schemas without the keywords it refuses
 	planDropMedia      = "drop_media"      // text in place of attachments
 	planDropReasoning  = "drop_reasoning"  // drop reasoning that the target cannot read

@@ -118,7 +118,7 @@ func TestFactsBounded(t *testing.T) {
 // TestFactsHostile: what is no fact of ours is no fact.
 func TestFactsHostile(t *testing.T) {
 	for _, v := range []string{"", "x", "null", "[]", "{", `"edits"`, `{"edits":{}}`, `{"edits":[1]}`, `{"reasons":"yes"}`, `{"edits":null}`, "\x00",
-		`{"edits":[{"field":"messages","drop":true},{"field":"tools","drop":true},{"field":"model","rename":"seed"},{"role":"user","rename":"system"},{"field":"max_tokens","clamp":1},{"conform":"nonsense"}],"window":-5}`} {
+		`{"edits":[{"field":"messages","drop":true},{"field":"tools","drop":true},{"field":"model","rename":"seed"},{"role":"user","rename":"system"},{"field":"max_tokens","clamp":1},{"mend":"nonsense"}],"window":-5}`} {
 		synctest.Test(t, func(t *testing.T) {
 			m := board(t)
 			f := learn.NewFacts(m, time.Hour)

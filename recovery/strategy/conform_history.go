@@ -12,7 +12,7 @@ import (
 type ConformHistory struct{}
 
 // Name is the name that plans use.
-func (ConformHistory) Name() string { return "conform_history" }
+func (ConformHistory) Name() string { return "mend_history" } // events and metrics keep its older name
 
 // historyEdits are the edits by words of a refusal, in the order in which they are tried. The last row is for refusals
 // that only say that calls and results do not match.

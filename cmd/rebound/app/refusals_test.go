@@ -176,7 +176,7 @@ func TestPairingDefects(t *testing.T) {
 			k := conversation{tools: []string{shell}, messages: messages, fields: `"x_unknown": {"b":1e2, "a":[ ]},`}
 			r := g.must(k.body())
 			seen := up.bodies()
-			if len(seen) != 2 || r.recovery() != "conform_history" {
+			if len(seen) != 2 || r.recovery() != "mend_history" {
 				t.Fatalf("%d attempts: %v", len(seen), r)
 			}
 			for i, m := range messages {

@@ -59,7 +59,7 @@ var table = map[string]printed{
 	"output-limit":    {"error 400", "complete answer, T", "clamp_output", 2},
 	"overflow":        {"error 400", "complete answer, T", "larger_window -> backup", 2},
 	"overflow-fit":    {"error 400", "complete answer, T", "fit", 2},
-	"orphan":          {"error 400", "complete answer, T", "conform_history", 2},
+	"orphan":          {"error 400", "complete answer, T", "mend_history", 2},
 	"schema":          {"error 400", "complete answer, T", "trim_schema", 2},
 	"refused-request": {"error 400", "explained, T", "explain", 2},
 	"call-json":       {"bad call: not JSON", "complete answer, T", "tool_call_repaired", 1},
