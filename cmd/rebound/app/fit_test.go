@@ -95,7 +95,7 @@ func (f fitted) replay(t *testing.T, list []string, replicas int, whole float64,
 	w := newWindowed(f.window)
 	w.useless = useless
 	up := startStrict(t, w.ask)
-	config := up.config(noNotes, fastRecovery, patientLimits, slowStore(t, storetest.StartRedis(t).URL()))
+	config := up.config(noNotes, fastRecovery, slowStore(t, storetest.StartRedis(t).URL()))
 	var now, all []*gateway
 	var k rewriteStats
 	for i, body := range list {
@@ -158,7 +158,7 @@ func TestNotesAndFitting(t *testing.T) {
 	}
 	w := newWindowed(32_000)
 	up := startStrict(t, w.ask)
-	g := launch(t, up.config(fastRecovery, patientLimits))
+	g := launch(t, up.config(fastRecovery))
 	var k rewriteStats
 	notes, fittings := 0, 0
 	for i, body := range s.requests() {
@@ -193,7 +193,7 @@ func TestFitAtOnce(t *testing.T) {
 	w := newWindowed(40_000)
 	up := startStrict(t, w.ask)
 	server := storetest.StartRedis(t)
-	config := up.config(noNotes, fastRecovery, patientLimits, slowStore(t, server.URL()))
+	config := up.config(noNotes, fastRecovery, slowStore(t, server.URL()))
 	near := launch(t, config)
 	far := launch(t, strings.Replace(config, server.Addr(), distant(t, server.Addr(), 4*time.Millisecond), 1))
 	var k rewriteStats
