@@ -49,7 +49,7 @@ func startStrict(t testing.TB, decide func(body []byte) verdict) *strict {
 
 // config returns the quick configuration for this upstream with more lines. A line replaces the one with the same key.
 func (s *strict) config(more ...string) string {
-	text := quick + "planner: {upstream: \"\"}\n" // it would ask this upstream, too: a test that wants it names it
+	text := quick + "planner: {upstream: \"\"}\n"                // it would ask this upstream, too: a test that wants it names it
 	for _, m := range append([]string{patientLimits}, more...) { // on a busy machine this upstream may be slow
 		key, _, _ := strings.Cut(m, ":")
 		for line := range strings.Lines(text) {
