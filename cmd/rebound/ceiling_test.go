@@ -21,7 +21,7 @@ var ceilings = map[string]int{
 	"recovery/learn":      2059,
 	"recovery/plan":       1824,
 	"recovery/repair":     4964,
-	"recovery/rule":       1244,
+	"recovery/rule":       1264,
 	"recovery/trajectory": 3041,
 	"recovery/transcript": 5732,
 }

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"regexp/syntax"
@@ -54,13 +55,15 @@ type need struct {
 
 // Limits of the required texts of one expression.
 const (
-	minNeed  = 3 // minimum length of each, in bytes
-	maxNeeds = 48
+	minNeed  = 3  // minimum length of each, in bytes
+	longNeed = 12 // longer texts are cut: the rest excludes few lines, and many texts become equal without it
+	maxNeeds = 400
+	maxTexts = 600 // of one part of an expression, before they are cut
 )
 
 // needOf returns the need of an expression.
 func needOf(re *syntax.Regexp) (n need) {
-	if best := textsOf(re).best(); best != nil {
+	if best := textsOf(re).best(); len(best) > 0 && len(best) <= maxNeeds {
 		n.texts = best
 		return n
 	}
@@ -76,13 +79,30 @@ type texts struct {
 
 // best returns the more selective of the two sets.
 func (t texts) best() []string {
-	if selectivity(t.all) > selectivity(t.one) {
-		return t.all
+	all := reduced(t.all)
+	if selectivity(all) > selectivity(t.one) {
+		return all
 	}
 	if selectivity(t.one) == 0 {
 		return nil
 	}
 	return t.one
+}
+
+// reduced returns a set whose texts occur wherever those of set do: cut to longNeed bytes, and without texts that contain
+// another one.
+func reduced(set []string) (out []string) {
+	short := make([]string, 0, len(set))
+	for _, s := range set {
+		short = append(short, s[:min(len(s), longNeed)])
+	}
+	slices.SortFunc(short, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
+	for _, s := range short {
+		if !slices.ContainsFunc(out, func(shorter string) bool { return strings.Contains(s, shorter) }) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // selectivity rates a set of required texts: the longer its shortest text and, with less weight, the fewer texts, the
@@ -103,7 +123,7 @@ func selectivity(set []string) int {
 	if least < minNeed {
 		return 0
 	}
-	return 8*min(least, 12) - min(len(set), maxNeeds)
+	return max(1, 8*min(least, longNeed)-len(set)/2)
 }
 
 func textsOf(re *syntax.Regexp) texts {
@@ -142,7 +162,7 @@ func textsOfRow(row []*syntax.Regexp) texts {
 	all, whole := []string{""}, true
 	var one []string
 	consider := func(set []string) {
-		if selectivity(set) > selectivity(one) {
+		if set = reduced(set); selectivity(set) > selectivity(one) {
 			one = set
 		}
 	}
@@ -190,7 +210,7 @@ func union(sets [][]string) (out []string) {
 		out = append(out, s...)
 	}
 	slices.Sort(out)
-	if out = slices.Compact(out); len(out) > maxNeeds {
+	if out = slices.Compact(out); len(out) > maxTexts {
 		return nil
 	}
 	return out
@@ -198,7 +218,7 @@ func union(sets [][]string) (out []string) {
 
 // product returns each text of a followed by each text of b; nil if one of them is nil or there are too many.
 func product(a, b []string) (out []string) {
-	if a == nil || b == nil || len(a)*len(b) > maxNeeds {
+	if a == nil || b == nil || len(a)*len(b) > maxTexts {
 		return nil
 	}
 	for _, x := range a {

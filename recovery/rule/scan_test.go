@@ -87,6 +87,27 @@ func TestScanMissesNothing(t *testing.T) {
 	}
 }
 
+// TestNeed: an expression with many alternatives, some of them short, is tried only where one of them stands.
+func TestNeed(t *testing.T) {
+	words := []string{"no key"}
+	for i := range 60 {
+		words = append(words, fmt.Sprintf("w%02d (?:is|was) (?:gone|away)", i))
+	}
+	expr := `(?i)^(?:error: )?(?:` + strings.Join(words, "|") + ")"
+	l, err := Compile(Set{Rules: []Rule{{Name: "r", Class: "c", Patterns: []string{expr}, Examples: []string{"x"}}}}, Vocabulary{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Index(); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]int{"Error: w07 is away": 1, "No key": 1, "error: w59 was gone": 1, "all tests passed": 0, "error: w60 is gone": 0} {
+		if got := len(l.Scan(nil, line)); got != want {
+			t.Errorf("%q has %d hits, want %d", line, got, want)
+		}
+	}
+}
+
 // FuzzScan: no pattern of an operator makes the compiler or the search panic, and
 // none is kept from a line that it matches.
 func FuzzScan(f *testing.F) {
