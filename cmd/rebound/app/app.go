@@ -66,6 +66,8 @@ type App struct {
 
 	store  store.Store
 	shared *store.Shared // nil without Redis
+	// sharesContent is whether the shared store may hold data derived from conversations, as at the start.
+	sharesContent bool
 	vault  *store.Vault
 	mirror *store.Mirror
 
@@ -123,7 +125,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	if err := a.hub.Export(context.Background(), cfg.OTLP); err != nil {
 		return nil, errors.Join(err, a.hub.Close(context.Background()))
 	}
-	if err := a.openStore(cfg.Store.Redis); err != nil {
+	if err := a.openStore(cfg.Store); err != nil {
 		return nil, errors.Join(err, a.hub.Close(context.Background()))
 	}
 	a.health = breaker.NewSet(breakers(cfg), a.mirror, a.hub)
@@ -132,7 +134,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.wishes = learn.NewWishes(a.mirror, cfg.Strategies.Remember)
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.userAdvice)
-	a.budgets = breaker.NewBudgets(a.sessions, a.store, func() int { return len(a.replicas()) })
+	a.budgets = breaker.NewBudgets(a.sessions, a.store, a.replicaCount)
 	a.meter = count.NewMeter()
 	a.fitter = a.newFitter(cfg.Fit)
 	a.limiter = quota.New(a.store, quotaConfig(cfg))
@@ -203,7 +205,8 @@ func (t targetAdmin) Clear(name, item string) {
 }
 
 // openStore opens Redis with local memory as a fallback, or only local memory.
-func (a *App) openStore(cfg redis.Config) error {
+func (a *App) openStore(settings configs.StoreConfig) error {
+	cfg := settings.Redis
 	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted,
 		learn.BoardFacts, learn.BoardMakers, learn.BoardWishes, plan.BoardApprovals, route.BoardSwitches, boardReplicas, boardSpent}
 	local := memory.New(memory.Defaults())
@@ -218,6 +221,7 @@ func (a *App) openStore(cfg redis.Config) error {
 	tuning := store.SharedDefaults()
 	tuning.Timeout = cfg.Timeout
 	a.shared = store.NewShared(remote, local, tuning, a.log)
+	a.sharesContent = settings.Content != configs.ContentOff
 	a.store, a.mirror = a.shared, store.NewMirror(a.shared, boards, refresh)
 	// The first request already sees shared state. An unreachable server delays the start by at
 	// most this timeout.

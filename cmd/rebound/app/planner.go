@@ -20,7 +20,7 @@ func (a *App) newPlanner(cfg *configs.Config) *plan.Planner {
 		Rules: func() plan.Rules { return a.notes.Load() }, Observer: pricedObserver{a}, Accepted: a.sessions.Accepted,
 		Known:   func(q recovery.Question) (recovery.LearnedPattern, bool) { return a.outcomes.Known(q) },
 		Waiting: a.webhook.Tell}
-	if a.sharesContent() {
+	if a.sharesContent {
 		parts.Store = a.shared
 	}
 	return plan.New(cfg.Planner, parts)

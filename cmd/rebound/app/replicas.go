@@ -90,6 +90,18 @@ func (a *App) replicas() []admin.Replica {
 	return list
 }
 
+// replicaCount returns the number of gateways that share the store. Requests call it, so it does not describe them.
+func (a *App) replicaCount() int {
+	n := 1
+	a.mirror.Each(boardReplicas, func(f store.Field) bool {
+		if f.Name != a.hub.Replica() {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
 // condition returns the state of this replica for the metrics and the page.
 func (a *App) condition() telemetry.Condition {
 	list := a.replicas()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/breaker"
 	"github.com/rebound-llm/rebound/recovery/fit"
@@ -22,7 +21,7 @@ func (k sessionPrefetch) Prepare(_ context.Context, x *recovery.Exchange) error 
 	if k.shared != nil && x.Session != "" {
 		x.Stored = store.NewSession(k.shared, func() []string {
 			keys := breaker.Keys(x)
-			if k.sharesContent() {
+			if k.sharesContent {
 				keys = slices.Concat(keys, plan.Keys(x.Session), fit.Keys(x.Session))
 			}
 			return keys
@@ -31,18 +30,13 @@ func (k sessionPrefetch) Prepare(_ context.Context, x *recovery.Exchange) error 
 	return nil
 }
 
-// sharesContent reports whether the shared store may hold data derived from conversations.
-func (a *App) sharesContent() bool {
-	return a.shared != nil && a.config.Store.Content != configs.ContentOff
-}
-
 // maxVault is the memory that the vault may use, in bytes.
 const maxVault = 32 << 20
 
 // newVault returns the vault, which keeps parts of answers for the clients that received them.
 func (a *App) newVault(within time.Duration) *store.Vault {
 	var values store.Values
-	if a.sharesContent() {
+	if a.sharesContent {
 		values = a.shared
 	}
 	return store.NewVault(values, within, maxVault, a.shared == nil)
@@ -52,7 +46,7 @@ func (a *App) newVault(within time.Duration) *store.Vault {
 // gateway, because it holds the edits of sessions.
 func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
 	var shared fit.Values // nil if sessions are not shared
-	if a.sharesContent() {
+	if a.sharesContent {
 		shared = a.shared
 	}
 	return fit.New(cfg, fit.Parts{
