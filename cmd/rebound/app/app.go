@@ -68,8 +68,8 @@ type App struct {
 	shared *store.Shared // nil without Redis
 	// sharesContent is whether the shared store may hold data derived from conversations, as at the start.
 	sharesContent bool
-	vault  *store.Vault
-	mirror *store.Mirror
+	vault         *store.Vault
+	mirror        *store.Mirror
 
 	health   *breaker.Set
 	sessions *breaker.Sessions
