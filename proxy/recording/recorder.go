@@ -329,8 +329,20 @@ func (r *Recorder) DeleteAll(ctx context.Context, session string) (int, error) {
 
 // remove has the worker delete the recordings of the requests that find returns, after it has stored
 // all waiting ones, and returns how many existed.
-func (r *Recorder) remove(ctx context.Context, find func() ([]string, error)) (n int, err error) {
-	done := make(chan struct{})
+func (r *Recorder) remove(ctx context.Context, find func() ([]string, error)) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	done := make(chan result, 1)
+	work := job{delete: func() {
+		requests, err := find()
+		n := 0
+		if err == nil {
+			n, err = r.drop(ctx, requests)
+		}
+		done <- result{n, err}
+	}}
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
@@ -338,23 +350,15 @@ func (r *Recorder) remove(ctx context.Context, find func() ([]string, error)) (n
 	}
 	r.start()
 	select {
-	case r.queue <- job{delete: func() {
-		defer close(done)
-		var requests []string
-		if requests, err = find(); err == nil {
-			n, err = r.drop(ctx, requests)
-		}
-	}}:
+	case r.queue <- work:
+		r.mu.Unlock()
 	default:
-		err = errWaiting
-	}
-	r.mu.Unlock()
-	if err != nil {
-		return 0, err
+		r.mu.Unlock()
+		return 0, errWaiting
 	}
 	select {
-	case <-done:
-		return n, err
+	case got := <-done:
+		return got.n, got.err
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}

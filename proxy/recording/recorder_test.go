@@ -258,6 +258,28 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
+// refusing is a store that answers at once, with an error.
+type refusing struct{ away }
+
+func (refusing) Get(context.Context, ...string) ([][]byte, error) { return nil, store.ErrUnavailable }
+
+// A deletion reports the store's error, also if the operator stops waiting while it runs. The race detector reports a result that
+// the worker still writes.
+func TestDeleteWithoutStore(t *testing.T) {
+	r := recording.New(config(nil), refusing{}, none(t))
+	for i := range 200 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if i%2 == 0 {
+			go cancel()
+		}
+		if err := r.Delete(ctx, "a"); !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.Canceled) {
+			t.Fatalf("deleted: %v", err)
+		}
+		cancel()
+	}
+	r.Close(t.Context())
+}
+
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*recording.Config){
 		"":                             nil,
