@@ -40,6 +40,12 @@ func (e Edit) String() string {
 	return fmt.Sprintf("%s at most %d", e.Field, e.Clamp)
 }
 
+// Replaces reports whether the edit takes the place of o for a target. A field may need a new name and a lower value, so these two
+// stand beside each other.
+func (e Edit) Replaces(o Edit) bool {
+	return e.Field == o.Field && e.Role == o.Role && e.Conform == o.Conform && (e.Clamp > 0) == (o.Clamp > 0)
+}
+
 // Conformer carries out edits beyond single fields: of the history, of tool schemas, of content parts. It is pure
 // and safe for concurrent use.
 type Conformer interface {

@@ -48,7 +48,7 @@ const (
 	itemReasons = "reasoning in silence"
 )
 
-// item returns the item of an edit; edits with the same item replace each other.
+// item returns the item of an edit.
 func item(e recovery.Edit) string {
 	switch {
 	case e.Conform != "" && e.Field != "":
@@ -178,7 +178,7 @@ func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit, request string) 
 	v := f.get(t)
 	v.Edits = slices.Clone(v.Edits)
 	for _, e := range edits {
-		i := slices.IndexFunc(v.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Conform == e.Conform })
+		i := slices.IndexFunc(v.Edits, e.Replaces)
 		switch {
 		case i >= 0 && e.Value != "" && v.Edits[i].Value == "": // the whole field is known to be refused
 		case i >= 0:

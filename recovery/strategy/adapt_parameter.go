@@ -31,7 +31,7 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 		if !ok {
 			return recovery.Action{}, false // the target would still refuse this field
 		}
-		if c.Had(func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Conform == e.Conform }) {
+		if c.Had(e.Replaces) {
 			continue // this edit was made before and did not help
 		}
 		edits = append(edits, e)

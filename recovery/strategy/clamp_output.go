@@ -1,6 +1,10 @@
 package strategy
 
-import "github.com/rebound-llm/rebound/recovery"
+import (
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
 
 // ClampOutput lowers the requested output to the limit that the target states.
 type ClampOutput struct{}
@@ -16,18 +20,9 @@ func (ClampOutput) Propose(s *recovery.Situation, f *recovery.Failure) (recovery
 		return recovery.Action{}, false
 	}
 	i := s.Current(f)
-	if edited(&s.Exchange.Candidates[i], field) {
-		return recovery.Action{}, false
+	lower := recovery.Edit{Field: field, Clamp: limit}
+	if slices.ContainsFunc(s.Exchange.Candidates[i].Edits, lower.Replaces) {
+		return recovery.Action{}, false // this exchange has lowered it before
 	}
-	return recovery.Action{Target: i, Edits: []recovery.Edit{{Field: field, Clamp: limit}}}, true
-}
-
-// edited reports whether this exchange already changed a field for a candidate.
-func edited(c *recovery.Choice, field string) bool {
-	for _, e := range c.Edits {
-		if e.Field == field {
-			return true
-		}
-	}
-	return false
+	return recovery.Action{Target: i, Edits: []recovery.Edit{lower}}, true
 }

@@ -151,3 +151,35 @@ func TestErrorsOfTargets(t *testing.T) {
 		t.Errorf("an error in a success: %v", r)
 	}
 }
+
+// A target may want another name for the output limit and a smaller limit, in either order. Both repairs are found in one
+// request, and later requests have both.
+func TestLimitRenamedAndLowered(t *testing.T) {
+	t.Parallel()
+	for name, lowerFirst := range map[string]bool{"renamed first": false, "lowered first": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			up := startStrict(t, func(body []byte) verdict {
+				b := gjson.ParseBytes(body)
+				renamed, most := b.Get("max_completion_tokens").Exists(), max(b.Get("max_tokens").Int(), b.Get("max_completion_tokens").Int())
+				refused := func(message string) verdict {
+					return verdict{status: 400, body: `{"error":{"message":` + quote(message) + `,"type":"invalid_request_error","param":"max_tokens"}}`}
+				}
+				switch {
+				case most > 16384 && (renamed || lowerFirst):
+					return refused("max_tokens is too large: 32000. This model supports at most 16384 completion tokens, whereas you provided 32000.")
+				case !renamed:
+					return refused("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
+				}
+				return goodAnswer(body)
+			})
+			g := launch(t, up.config(fastRecovery))
+			for i, want := range []string{"3", "1", "1"} {
+				k := conversation{fields: `"max_tokens":32000,`, messages: []string{user("Go.")}}
+				if r := g.ask(t.Context(), k.body()); !r.ok() || r.attempts() != want {
+					t.Errorf("request %d: %v; the upstream got %s", i+1, r, up.bodies()[len(up.bodies())-1])
+				}
+			}
+		})
+	}
+}
