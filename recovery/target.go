@@ -73,5 +73,5 @@ type Candidate struct {
 	Prefill  Prefill
 	Local    bool    // on this machine or network: slow first tokens are normal
 	Client   bool    // spends the client's own credential
-	Fallback []Class // besides outages and limits, classes whose failures may move here from an earlier target; nil for the first entry
+	Fallback []Class // besides outages and limits, classes whose failures may move here from another target
 }

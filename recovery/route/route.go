@@ -148,11 +148,8 @@ func (t *Table) expand(list []recovery.Choice, i int, entry Target, m Model, mod
 	if c.Weight == 0 {
 		c.Weight = 1
 	}
-	if i > 0 {
-		c.Fallback = m.FallbackFor
-		if c.Fallback == nil {
-			c.Fallback = DefaultFallbackFor()
-		}
+	if c.Fallback = m.FallbackFor; c.Fallback == nil {
+		c.Fallback = DefaultFallbackFor()
 	}
 	if len(u.Keys) == 0 {
 		if u.Passthrough {

@@ -21,16 +21,14 @@ func (Move) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 		return recovery.Action{}, false // Reask handles flawed answers
 	}
 	i, ok := s.Next(f, func(c *recovery.Choice) bool {
+		other := c.Upstream != f.Target.Upstream || c.Model != f.Target.Model // and not only another key
 		switch class {
-		case recovery.InvalidRequest, recovery.InvalidToolSchema:
-			if onlyElsewhere(f) {
-				return c.Upstream != f.Target.Upstream || c.Model != f.Target.Model
-			}
-			return class == recovery.InvalidToolSchema || slices.Contains(c.Fallback, class)
+		case recovery.InvalidRequest:
+			return other && (onlyElsewhere(f) || slices.Contains(c.Fallback, class))
 		case recovery.ModelNotFound, recovery.ContentPolicy:
-			return slices.Contains(c.Fallback, class)
-		case recovery.UnsupportedParameter:
-			return c.Upstream != f.Target.Upstream || c.Model != f.Target.Model
+			return other && slices.Contains(c.Fallback, class)
+		case recovery.InvalidToolSchema, recovery.UnsupportedParameter:
+			return other
 		}
 		return true
 	})

@@ -3,6 +3,7 @@
 package app_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -31,6 +32,30 @@ func TestFallbackVisible(t *testing.T) {
 		}
 		if r := g.must(chat("spare", true, "")); r.header.Get("X-Rebound-Fallback") != "" || strings.Contains(string(r.body), comment) {
 			t.Error("a model without a fallback has one")
+		}
+	}
+}
+
+// Targets of one rank stand in for each other, whichever of them a conversation gets first.
+func TestEqualRanksStandIn(t *testing.T) {
+	t.Parallel()
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	for _, order := range [][]string{{"down@404", "spare"}, {"spare", "down@404"}} {
+		g := launch(t, text(up, fmt.Sprintf("models: {m: {targets: [{upstream: default, model: %q, rank: 0}, {upstream: default, model: %q, rank: 0}]}}", order[0], order[1])))
+		moved := 0
+		for i := range 16 {
+			k := history
+			k.messages = append([]string{user(fmt.Sprint("Task ", i))}, k.messages...)
+			r := g.ask(t.Context(), k.body())
+			if !r.ok() {
+				t.Errorf("%v: conversation %d: %v", order, i, r)
+			}
+			if r.attempts() != "1" {
+				moved++
+			}
+		}
+		if moved == 0 || moved == 16 {
+			t.Errorf("%v: %d conversations began at the target that is down: the test shows nothing", order, moved)
 		}
 	}
 }
