@@ -26,6 +26,9 @@ func TestMessages(t *testing.T) {
 	result := func(id string) string {
 		return `{"type":"tool_result","tool_use_id":"` + id + `","content":"of ` + id + `"}`
 	}
+	picture := func(id string) string {
+		return `{"type":"tool_result","tool_use_id":"` + id + `","is_error":true,"content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]}`
+	}
 	text := func(s string) string { return `{"type":"text","text":"` + s + `"}` }
 	task := user(text("Do it."))
 	pairing := recovery.Edit{Conform: recovery.ConformPairing}
@@ -41,6 +44,8 @@ func TestMessages(t *testing.T) {
 		"a result behind words":         {[]string{task, model(call("a")), user(text("Well."), result("a"))}, "immediately after", pairing, text("Well.")},
 		"a result without call":         {[]string{task, model(text("x")), user(result("a"), text("Go on."))}, "unexpected `tool_use_id`", pairing, text("Go on.")},
 		"a result that came late":       {[]string{task, model(call("a")), task, model(text("x")), user(result("a"), text("Go on."))}, "without `tool_result`", pairing, `of a`},
+		"a picture behind words":        {[]string{task, model(call("a")), user(text("Well."), picture("a"))}, "immediately after", pairing, picture("a")},
+		"two results, one a picture":    {[]string{task, model(call("a")), user(result("a"), picture("a"))}, "single result", pairing, picture("a")},
 		"two results of a call":         {[]string{task, model(call("a")), user(result("a"), result("a"))}, "single result", pairing, "of a"},
 		"an empty text":                 {[]string{task, model(text(""), call("a")), user(result("a"), text(""))}, "must be non-empty", recovery.Edit{Conform: recovery.ConformEmpty}, model(call("a"))},
 		"nothing but an empty text":     {[]string{task, model(text("")), task}, "must be non-empty", recovery.Edit{Conform: recovery.ConformEmpty}, "[empty]"},

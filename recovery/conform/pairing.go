@@ -2,6 +2,7 @@ package conform
 
 import (
 	"crypto/sha256"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -117,29 +118,52 @@ func pairResults(b *transcript.Body, e *transcript.Editor, i int, calls []transc
 			}
 			continue
 		}
-		first := mine[0]
-		said := []string{list[first].Text()}
-		for _, j := range mine[1:] {
-			if more := list[j].Text(); more != "" && more != said[len(said)-1] {
-				said = append(said, more)
-			}
-			e.RemoveMessage(j)
-			changed = true
-		}
-		text := strings.TrimPrefix(strings.Join(said, "\n"), "\n") // the first text may be empty
+		at, joined := oneResult(b, e, c, mine)
+		changed = changed || len(mine) > 1
 		switch {
-		case first >= behind: // another message is between the call and its result
-			e.RemoveMessage(first)
-			insert(e, behind, len(list), b.ResultMessage(c, or(text, emptyResult)))
+		case at >= behind: // another message is between the call and its result
+			moved := joined
+			if moved == nil && list[at].ToolCallID() == c.ID {
+				moved = list[at].Raw()
+			} else if moved == nil {
+				moved = b.ResultMessage(c, or(list[at].Text(), emptyResult))
+			}
+			e.RemoveMessage(at)
+			insert(e, behind, len(list), moved)
 			changed = true
-		case len(mine) > 1:
-			e.ReplaceMessage(first, b.ResultMessage(c, or(text, emptyResult)))
-		case list[first].ToolCallID() != ids[k]:
-			e.SetResultID(first, ids[k])
+		case joined != nil:
+			e.ReplaceMessage(at, joined)
+		case list[at].ToolCallID() != c.ID:
+			e.SetResultID(at, c.ID)
 			changed = true
 		}
 	}
 	return changed
+}
+
+// oneResult removes all but one of a call's results. It returns the index of that one, and the message that replaces it, nil if it
+// stays. The texts of several results are joined; one with attachments stands alone, since no text can replace it.
+func oneResult(b *transcript.Body, e *transcript.Editor, c transcript.ToolCall, mine []int) (at int, joined []byte) {
+	list := b.Messages()
+	at = mine[0]
+	shows := slices.IndexFunc(mine, func(j int) bool { return list[j].Shape().Media > 0 })
+	if shows >= 0 {
+		at = mine[shows]
+	}
+	said := []string{list[at].Text()}
+	for _, j := range mine {
+		if j == at {
+			continue
+		}
+		if more := list[j].Text(); more != "" && more != said[len(said)-1] {
+			said = append(said, more)
+		}
+		e.RemoveMessage(j)
+	}
+	if len(mine) == 1 || shows >= 0 {
+		return at, nil
+	}
+	return at, b.ResultMessage(c, or(strings.TrimPrefix(strings.Join(said, "\n"), "\n"), emptyResult)) // the first text may be empty
 }
 
 // results returns, for each call of message i, the indexes of its results, up to the next assistant message with calls. If
