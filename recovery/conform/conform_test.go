@@ -72,7 +72,9 @@ func TestPairing(t *testing.T) {
 		"one id for two calls": {[]string{"u go", "c 1,1", "r 1=a", "r 1=b", "u on"}, []string{"u go", "c 1,call_1_1", "r 1=a", "r call_1_1=b", "u on"}},
 		"ids of every turn":    {[]string{"u go", "c 0", "r 0=a", "c 0", "r 0=b"}, []string{"u go", "c 0", "r 0=a", "c 0", "r 0=b"}},
 		"no ids":               {[]string{"u go", "c ,", "r =a", "r =b"}, []string{"u go", "c call_1_0,call_1_1", "r call_1_0=a", "r call_1_1=b"}},
-		"after the next calls": {[]string{"u go", "c 1", "c 2", "r 1=a", "r 2=b"}, []string{"u go", "c 1", "r 1=" + none, "c 2", "r 2=b"}},
+		"after the next calls": {[]string{"u go", "c 1", "c 2", "r 1=a", "r 2=b"}, []string{"u go", "c 1", "r 1=a", "c 2", "r 2=b"}},
+		"late, and of no call": {[]string{"u go", "c 1", "c 2", "r 2=b", "r 3=x", "r 1=a", "r 1=y"}, []string{"u go", "c 1", "r 1=a", "c 2", "r 2=b"}},
+		"late, ids of a turn":  {[]string{"u go", "c 0", "c 0", "r 0=b"}, []string{"u go", "c 0", "r 0=" + none, "c 0", "r 0=b"}},
 		"no calls at all":      {[]string{"s x", "u go", "a ok", "u on"}, []string{"s x", "u go", "a ok", "u on"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,6 +86,15 @@ func TestPairing(t *testing.T) {
 				t.Errorf("edited twice: %s", again)
 			}
 		})
+	}
+}
+
+// Calls of the oldest format have no ids: their results stand behind them and stay.
+func TestPairingWithoutIDs(t *testing.T) {
+	body := `{"model":"m","messages":[{"role":"user","content":"go"},{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},` +
+		`{"role":"function","name":"f","content":"found"},{"role":"assistant","content":"ok"}]}`
+	if got, changed := after(t, body, recovery.Edit{Conform: recovery.ConformPairing}); changed {
+		t.Errorf("edited: %s", got)
 	}
 }
 

@@ -24,13 +24,18 @@ func pair(b *transcript.Body, e *transcript.Editor) bool {
 	list := b.Messages()
 	changed := false
 	claimed := make([]bool, len(list))
+	var turns []turn
 	for i, m := range list {
 		if m.Role != transcript.RoleAssistant {
 			continue
 		}
 		if calls := m.ToolCalls(); len(calls) > 0 {
-			changed = pairResults(b, e, i, calls, claimed) || changed
+			turns = append(turns, turn{i, calls, results(list, i, calls, claimed)})
 		}
+	}
+	claimLate(list, turns, claimed)
+	for _, t := range turns {
+		changed = pairResults(b, e, t) || changed
 	}
 	for i, m := range list {
 		if m.Role == transcript.RoleTool && !claimed[i] {
@@ -90,9 +95,37 @@ func pairAnywhere(b *transcript.Body, e *transcript.Editor) bool {
 	return changed
 }
 
-// pairResults gives each call of message i one result, directly after the message.
-func pairResults(b *transcript.Body, e *transcript.Editor, i int, calls []transcript.ToolCall, claimed []bool) (changed bool) {
-	list := b.Messages()
+// turn is a message with calls, and the indexes of the results of each.
+type turn struct {
+	at    int
+	calls []transcript.ToolCall
+	found [][]int
+}
+
+// claimLate gives calls without a result the one that stands behind the calls of later messages, as clients write it that put each of
+// several parallel calls into a message of its own. The id must be that of no call with a result.
+func claimLate(list []transcript.Message, turns []turn, claimed []bool) {
+	late := map[string]int{}
+	for j, m := range list {
+		if id := m.ToolCallID(); m.Role == transcript.RoleTool && !claimed[j] && id != "" {
+			if _, twice := late[id]; !twice {
+				late[id] = j
+			}
+		}
+	}
+	for _, t := range turns {
+		for k, c := range t.calls {
+			if j, ok := late[c.ID]; ok && len(t.found[k]) == 0 && j > t.at {
+				t.found[k], claimed[j] = []int{j}, true
+				delete(late, c.ID)
+			}
+		}
+	}
+}
+
+// pairResults gives each call of a message one result, directly after the message.
+func pairResults(b *transcript.Body, e *transcript.Editor, t turn) (changed bool) {
+	list, i, calls, found := b.Messages(), t.at, t.calls, t.found
 	ids := unique(i, calls)
 	for k, c := range calls {
 		if ids[k] != c.ID {
@@ -107,7 +140,6 @@ func pairResults(b *transcript.Body, e *transcript.Editor, i int, calls []transc
 	for behind < len(list) && list[behind].Role == transcript.RoleTool {
 		behind++
 	}
-	found := results(list, i, calls, claimed)
 	for k, c := range calls {
 		c.ID = ids[k]
 		mine := found[k]
