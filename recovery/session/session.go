@@ -269,15 +269,14 @@ func plain(b *transcript.Body, m transcript.Message) (text []byte, ok bool) {
 	return raw[1 : len(raw)-1 : len(raw)-1], true
 }
 
-// HintOf returns the client's hints, hashed with its credential; empty if there are none. Unlike the ID, the result stays
-// the same when the client replaces its history.
+// HintOf returns the client's names of the conversation, hashed with its credential; empty if there are none. Unlike the ID, the
+// result stays the same when the client replaces its history. The body's cache key is no such name: conversations of one
+// application or user may share it.
 func HintOf(in Input) string {
-	key := in.Body.CacheKey()
-	if len(in.Hints) == 0 && key == "" {
+	if len(in.Hints) == 0 {
 		return ""
 	}
-	list := append(slices.Clone(in.Hints), key)
-	slices.Sort(list)
+	list := slices.Sorted(slices.Values(in.Hints))
 	mac := hmac.New(sha256.New, in.Credential)
 	for _, h := range slices.Compact(list) {
 		_, _ = mac.Write(append([]byte(h), 0)) // a hash returns no error

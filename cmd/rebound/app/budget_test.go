@@ -103,3 +103,19 @@ func TestCredentialBudget(t *testing.T) {
 		t.Errorf("said: %s", text)
 	}
 }
+
+// A cache key is no name of a conversation: applications give all conversations with the same beginning one key, so that the
+// provider finds their prompts. Each of them has a budget of its own.
+func TestBudgetsWithOneCacheKey(t *testing.T) {
+	t.Parallel()
+	up := acceptingUpstream(t)
+	g := launch(t, up.config("limits: {session: {requests: 3}}"))
+	for task := range 4 {
+		for i := range 3 {
+			k := conversation{fields: `"prompt_cache_key":"support",`, tools: []string{shell}, messages: []string{user(fmt.Sprint("Task ", task)), calls(call("c", "bash", `{"command":"ls"}`)), result("c", fmt.Sprint("file ", i))}}
+			if r := g.ask(t.Context(), k.body()); !r.ok() || r.recovery() == "session_stopped" {
+				t.Fatalf("conversation %d, request %d: %v", task+1, i+1, r)
+			}
+		}
+	}
+}
