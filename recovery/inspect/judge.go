@@ -120,7 +120,7 @@ func (v *view) judge() finding {
 	if v.hasExit && v.exit == 1 && len(v.lines) > 0 && (v.noMatch() || v.call.Command().Programs == nil) && diffHead.MatchString(v.lines[0].text) {
 		return finding{rule: "exit-one-no-match", confidence: possible}
 	}
-	if v.outcome == succeeded && v.isEmpty() {
+	if v.outcome == succeeded && len(v.lines) == 0 {
 		return finding{rule: "exit-zero"}
 	}
 	if v.outcome != failed && strings.HasPrefix(strings.TrimLeft(v.text, blanks), fileHead) && fileWindow.MatchString(v.text) {

@@ -11,14 +11,10 @@ import (
 
 // Positions, in lines, where errors usually are if the outcome is unknown.
 const (
-	headPlaces  = 1
 	tailPlaces  = 3
 	shortResult = 8 // a result of at most this many lines is searched completely
 	cluster     = 3 // errors at most this many lines apart are one failure, named by the first
 )
-
-// serverAnswered is the rule about a connection that failed after the server was reached.
-const serverAnswered = "server-answered"
 
 // end returns the index after the last line that does not only explain an earlier one.
 func (v *view) end() int {
@@ -53,8 +49,8 @@ func (v *view) lineRules() finding {
 		if best != nil && category(best) == recovery.CommandNotFound && v.exit == 127 && at == end-1 {
 			break // the shell itself says so, in its last line
 		}
-		if best != nil && best.Name == serverAnswered {
-			break // at the last address that was tried
+		if best != nil && best.Name == "server-answered" {
+			break // at the last address that was tried, after the server was reached
 		}
 		if best == nil || guessed && !guesses || at-i <= cluster {
 			best, at, guessed = r, i, guesses
@@ -201,7 +197,7 @@ func (v *view) place(i, end int) (words, ok bool) {
 	case succeeded:
 		return false, v.onlyErrors || i >= end-2 || i == 0 && end <= shortResult
 	}
-	ok = end <= shortResult || i < headPlaces || i >= v.report() || i >= end-tailPlaces && (i == end-1 || end < len(v.lines))
+	ok = end <= shortResult || i == 0 || i >= v.report() || i >= end-tailPlaces && (i == end-1 || end < len(v.lines))
 	return ok && v.stated(i, end), ok
 }
 
@@ -250,7 +246,7 @@ const maxReport = 12
 func (v *view) report() int {
 	if v.reports == 0 {
 		v.reports = len(v.lines) + 1
-		for i := len(v.lines) - 1; i >= max(0, len(v.lines)-maxReport) && !v.is(i, wentOn); i-- {
+		for i := len(v.lines) - 1; i >= max(0, len(v.lines)-maxReport) && !v.is(i, wentOn) && !v.succeeds(i); i-- {
 			if q := v.first(i, quotations); v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, noError) && (q == nil || q.Class == classNames[genuine]) && !v.quotesSource(i) {
 				v.reports = i + 1
 			}
@@ -262,11 +258,11 @@ func (v *view) report() int {
 // atLongEnd reports whether line i is at the end of a long output of unknown outcome, with no explanation after
 // it: only forms of a shell or a system count there.
 func (v *view) atLongEnd(i, end int) bool {
-	return v.outcome == unknown && v.stderr < 0 && i >= headPlaces && end > shortResult && end == len(v.lines) && i < v.report()
+	return v.outcome == unknown && v.stderr < 0 && i > 0 && end > shortResult && end == len(v.lines) && i < v.report()
 }
 
 // endsWell matches last lines that state success or are a result.
-var endsWell = recovery.NewPattern(`(?i)(?:^|[^\w-])(?:done|finished|completed?|succe(?:ss|eded|ssful|ssfully)|ready|(?:re)?connected|ok)[.!]*$|^[{\[]".*[}\]]$`)
+var endsWell = recovery.NewPattern(`(?i)(?:^|[^\w-])(?:done|finished|completed?|succe(?:ss|eded|ssful|ssfully)|ready|(?:re)?connected|ok)[.!]*[ =*-]*$|^\W*success: |^[{\[]".*[}\]]$`)
 
 // denies matches words that negate such a line.
 var denies = recovery.NewPattern(`(?i)\b(?:not|no|never|fail\w*|error\w*|un\w+|cannot|can't|0)\b`)
@@ -275,8 +271,13 @@ var denies = recovery.NewPattern(`(?i)\b(?:not|no|never|fail\w*|error\w*|un\w+|c
 // successfully.
 func (v *view) wentOnAfter(i int) bool {
 	last := len(v.lines) - 1
-	text := short(v.lines[last].text)
-	return i < last && (v.is(last, logged) || endsWell.MatchString(text) && !denies.MatchString(text))
+	return i < last && (v.is(last, logged) || v.succeeds(last))
+}
+
+// succeeds reports whether line i states success or is a result.
+func (v *view) succeeds(i int) bool {
+	text := short(v.lines[i].text)
+	return endsWell.MatchString(text) && !denies.MatchString(text)
 }
 
 // excused reports whether a match of the rule is not a failure of this call: with exit code 0 only forms that
@@ -335,7 +336,7 @@ func (v *view) otherFailure() (line string, ok bool) {
 		end--
 	}
 	for i := end - 1; i >= 0; i-- {
-		if i != 0 && i < end-tailPlaces {
+		if i != 0 && i < end-tailPlaces && i < v.report() {
 			i = 0
 		}
 		if v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, wentOn) && !v.wentOnAfter(i) && !(i == 0 && end > 2*shortResult && v.kind == trajectory.Other) {

@@ -25,6 +25,8 @@ func TestWordsAlone(t *testing.T) {
 		{"round29", 0.9, 0.95, nil, 47},
 		{"round30", 0.88, 0.95, nil, 39},
 		{"round31", 0.77, 0.9, []string{"zf0100"}, 42},
+		{"round32", 0.91, 0.95, nil, 112},
+		{"round33", 0.83, 0.95, []string{"zg0116", "zg0130", "zg0347"}, 111},
 	} {
 		var flagged []string
 		failed, seen, coded, successes := 0, 0, 0, 0
@@ -78,6 +80,10 @@ func TestBriefRefusals(t *testing.T) {
 		{"bash", "hugoenv hooks", "Usage: hugoenv hooks <command>", true},
 		{"bash", "hugoenv hooks --help", "Usage: hugoenv hooks <command>", false},
 		{"bash", "./setup.sh", "Please run as root", true},
+		{"bash", "./setup.sh", "Run with sudo", true},
+		{"bash", "objdump -f a", "objdump: /tmp/a: file format not recognized", true},
+		{"scan", "", "File too large.", true},
+		{"bash", "./train.sh", "reading a.csv\nERROR: no data in a.csv\nreading b.csv\n=== All runs completed ===", false},
 		{"bash", "./status.sh", "The deployment is not ready", false}, // asking again is patience
 		{"api_get", "", `{"message": "Build 4 is not ready"}`, false},
 		{"wiki_get", "", "# Known problems\nThe exporter cannot handle empty files.", false},

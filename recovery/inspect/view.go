@@ -194,9 +194,6 @@ func (v *view) setExit(code int, source string) {
 	}
 }
 
-// isEmpty reports whether the result is empty.
-func (v *view) isEmpty() bool { return len(v.lines) == 0 }
-
 func (v *view) lastLine() string {
 	if len(v.lines) == 0 {
 		return ""
