@@ -368,7 +368,8 @@ func (v *view) briefFailure() (line string, ok bool) {
 	}
 	for _, i := range []int{0, last} {
 		text := v.lines[i].text
-		if v.is(i, shortFailure) && !v.is(i, goesOn) && !v.foreign(i) && !v.is(i, quotations) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
+		alone := len(v.lines) == 1 && v.is(i, logged) && !v.is(i, wentOn) // the last words of a program that logs them
+		if v.is(i, shortFailure) && !v.is(i, goesOn) && (alone || !v.foreign(i)) && !v.is(i, quotations) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
 			return text, true
 		}
 	}

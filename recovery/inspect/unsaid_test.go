@@ -26,7 +26,7 @@ func TestWordsAlone(t *testing.T) {
 		{"round30", 0.88, 0.95, nil, 39},
 		{"round31", 0.77, 0.9, []string{"zf0100"}, 42},
 		{"round32", 0.91, 0.95, nil, 112},
-		{"round33", 0.83, 0.95, []string{"zg0116", "zg0130", "zg0347"}, 111},
+		{"round33", 0.93, 0.98, []string{"zg0116"}, 111},
 	} {
 		var flagged []string
 		failed, seen, coded, successes := 0, 0, 0, 0
@@ -83,6 +83,12 @@ func TestBriefRefusals(t *testing.T) {
 		{"bash", "./setup.sh", "Run with sudo", true},
 		{"bash", "objdump -f a", "objdump: /tmp/a: file format not recognized", true},
 		{"scan", "", "File too large.", true},
+		{"bash", "./mount.sh", "/dev/sdb never appeared", true},
+		{"bash", "./deploy.sh", "Commit the changes before deploying.", true},
+		{"bash", "./fetch a b", "2026/11/29 10:11:12 Unable to delete app", true},
+		{"bash", "./fetch a", "2026/11/29 10:11:12 cannot reach the mirror, retrying", false},
+		{"bash", "pip list | head -1", "Package Version\nERROR: Pipe to stdout was broken", false},
+		{"search", "", "未找到与「猫」相关的内容。", false},
 		{"bash", "./train.sh", "reading a.csv\nERROR: no data in a.csv\nreading b.csv\n=== All runs completed ===", false},
 		{"bash", "./status.sh", "The deployment is not ready", false}, // asking again is patience
 		{"api_get", "", `{"message": "Build 4 is not ready"}`, false},
