@@ -275,7 +275,11 @@ func (s *failureContext) worked(c *call) bool {
 // permitted reports whether a note may name a command as a step: the command must not run as another user or
 // show a secret, and a risky one needs the configuration's permission.
 func (s *failureContext) permitted(command string) bool {
-	return s.barred&trajectory.DeedsOfLine(command) == 0 && !elevated.MatchString(command) && !secret.MatchString(command) && (s.risky || !dangerous.MatchString(command))
+	never := s.barred | recovery.Elevates
+	if !s.risky {
+		never |= recovery.Installs | recovery.Deletes | recovery.Permits
+	}
+	return trajectory.DeedsOfLine(command)&never == 0 && !elevated.MatchString(command) && !secret.MatchString(command) && (s.risky || !dangerous.MatchString(command))
 }
 
 var secret = recovery.NewPattern(`(?i)authorization|token|passw(?:or)?d|secret|api[-_]?key|bearer|credential|x-auth|:@`)

@@ -11,35 +11,17 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// toolInMessage finds the name of the unknown tool in a message.
-var toolInMessage = recovery.NewPattern(`(?i)(?:tool|function)(?: name)?:?\s+['"‘\x60]?([\w.:/-]{2,100})['"’\x60]?`)
-
-// unavailable finds that name in the one form that is certain.
-var unavailable = recovery.NewPattern(`unavailable tool '([\w.:/-]{2,100})'`)
-
-// wrongTool returns the name that is not a tool: the call's, or else the message's.
+// wrongTool returns the called name that is no tool of the request, or "".
 func (s *failureContext) wrongTool() string {
-	for _, m := range unavailable.FindAllStringSubmatch(s.f.Line, 1) {
-		if strings.Contains(s.f.Arguments, m[1]) { // some agents call another tool instead
-			return m[1]
-		}
-	}
-	if t, ok := s.definition(s.f.Tool); s.f.Tool != "" && (!ok || t.Raw == nil) { // or known only because it was called
-		return s.f.Tool
-	}
-	for _, m := range toolInMessage.FindAllStringSubmatch(s.f.Line, 4) {
-		if _, ok := s.definition(m[1]); !ok && !slices.Contains([]string{"not", "named", "called", "name", "is", "found"}, strings.ToLower(m[1])) {
-			return strings.TrimRight(m[1], ".")
-		}
+	t, _ := s.definition(s.f.Tool)
+	if t.Raw != nil || !strings.Contains(s.content, s.f.Tool) { // some agents call another tool in place of the unknown one
+		return ""
 	}
 	return s.f.Tool
 }
 
 // flaw is a mismatch between a call and the tool's definition.
-type flaw struct {
-	param, text string
-	unknown     bool // the definition has no such parameter
-}
+type flaw struct{ param, text string }
 
 // flaws compares the failing call with the definition of its tool: missing and unknown parameters, types and
 // allowed values, on the top level only.
@@ -96,7 +78,7 @@ func (s *failureContext) flaws() (out []flaw) {
 		if n != "" {
 			text += ": it is called " + quoted(n)
 		}
-		out = append(out, flaw{n, text, true})
+		out = append(out, flaw{n, text})
 	}
 	return out
 }

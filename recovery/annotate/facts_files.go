@@ -51,12 +51,6 @@ func trimmed(t string) string {
 // base returns the last element of a Unix or Windows path.
 func base(p string) string { return p[strings.LastIndexAny(p, `/\`)+1:] }
 
-// lineAt returns the line of text at position i.
-func lineAt(text string, i int) string {
-	line, _, _ := strings.Cut(text[strings.LastIndexByte(text[:i], '\n')+1:], "\n")
-	return line
-}
-
 // matched matches a search result: path:line.
 var matched = recovery.NewPattern(`^[^\s:]{1,300}:\d+[:\s]`)
 
@@ -90,14 +84,6 @@ func clean(p string) string {
 	return path.Clean(p)
 }
 
-// pathContext is what a call says about the paths in its result.
-type pathContext struct {
-	cd      string // the directory that the command changes to
-	dir     string // the directory that it lists
-	listing bool   // the result names existing files
-	heads   bool   // directories are headings above their files, as in the output of ls -R
-}
-
 // listers are programs whose output names existing files.
 var listers = map[string]bool{"ls": true, "find": true, "fd": true, "tree": true, "rg": true, "grep": true, "ag": true, "git": true, "dir": true, "locate": true,
 	"get-childitem": true, "gci": true, "find_file": true, "search_dir": true, "du": true, "stat": true, "realpath": true, "readlink": true, "exa": true, "eza": true}
@@ -115,106 +101,70 @@ func (s *failureContext) lists(c *call) bool {
 	return false
 }
 
-// pathContextOf reads the call whose result is message i.
-func (s *failureContext) pathContextOf(i int) (w pathContext) {
-	s.earlierCalls()
-	c := s.answers[i]
-	if c == nil {
-		return w
-	}
-	w.listing = s.lists(c)
-	if c.Line() == "" {
-		if dir := trajectory.PathIn(c.Arguments); w.listing && !strings.ContainsAny(dir, "*?") {
-			w.dir = dir
-		}
-		return w
-	}
-	for _, v := range trajectory.Invocations(c.Line()) {
-		args := v.Operands()
-		w.heads = w.heads || v.Program == "ls" && (len(args) > 1 || strings.Contains(v.Text, "R"))
-		switch {
-		case len(args) != 1:
-		case v.Program == "cd":
-			w.cd = join(w.cd, args[0])
-		case v.Program == "ls" && w.dir == "" && !strings.ContainsAny(args[0], "*?{$") && !strings.Contains(v.Text, "R"):
-			w.dir = args[0]
+// entered returns the directory that a command line changes to with cd, except to the one in but; "" for none.
+func entered(programs []trajectory.Invocation, but string) (dir string) {
+	for _, v := range programs {
+		if args := v.Operands(); v.Program == "cd" && len(args) == 1 && args[0] != but {
+			dir = join(dir, args[0])
 		}
 	}
-	return w
+	return dir
 }
 
-// resolved returns a printed path relative to the working directory; ok is false for a bare name in output that
-// is not a listing.
-func (w pathContext) resolved(t string) (full string, ok bool) {
-	if absolute(t) {
-		return t, true
-	}
-	bare := !strings.ContainsAny(t, `/\`)
-	switch {
-	case bare && !w.listing:
-		return "", false
-	case w.dir == t: // the listing of a file
-		return join(w.cd, t), true
-	case w.dir != "" && !strings.HasPrefix(t, strings.TrimPrefix(w.dir, "./")+"/") && (bare || absolute(w.dir)):
-		return join(w.cd, join(w.dir, t)), true
-	}
-	return join(w.cd, t), true
+// headed reports whether a call lists directories under headings, as ls -R does.
+func (c *call) headed() bool {
+	return slices.ContainsFunc(trajectory.Invocations(c.Line()), func(v trajectory.Invocation) bool {
+		return v.Program == "ls" && (len(v.Operands()) > 1 || strings.Contains(v.Text, "R"))
+	})
 }
-
-// nested returns the path of a name at text[at:] in a listing, with the directory heading above it, as ls -R and
-// PowerShell print it.
-func (w pathContext) nested(text string, at int, name string) string {
-	if !w.listing || strings.ContainsAny(name, `/\\`) {
-		return name
-	}
-	above := text[:strings.LastIndexByte(text[:at], '\n')+1]
-	for n := 0; n < maxAbove && above != ""; n++ {
-		above = strings.TrimSuffix(above, "\n")
-		from := strings.LastIndexByte(above, '\n') + 1
-		line := strings.TrimSpace(above[from:])
-		if dir, ok := strings.CutPrefix(line, "Directory: "); ok {
-			return join(dir, name)
-		}
-		if dir, ok := strings.CutSuffix(line, ":"); ok && w.heads && dir != "" && !strings.ContainsAny(dir, " :") {
-			return join(dir, name)
-		}
-		above = above[:from]
-	}
-	return name
-}
-
-// maxAbove limits how many lines nested reads upwards.
-const maxAbove = 400
 
 // mentions calls yield, until it returns false, with paths whose last element is name, as earlier results printed
-// them, newest first.
+// them, newest first. A name alone counts in a listing, below the heading with its directory.
 func (s *failureContext) mentions(name string, yield func(full string, listed, searched bool) bool) {
 	if len(name) < 2 || len(name) > 200 || strings.ContainsAny(name, "*?[]{}$\"'\\\n") {
 		return
 	}
 	more := true
+	s.earlierCalls()
 	s.results(name, func(i int, text string) bool {
-		w := s.pathContextOf(i)
-		c := s.answers[i]
-		searched := c != nil && w.listing && strings.Contains(c.Arguments, strings.TrimSuffix(name, path.Ext(name)))
-		for from, n := 0, 0; more && n < 64; n++ {
-			at := strings.Index(text[from:], name)
-			if at < 0 {
-				break
+		c, cd, listed, headed, above := s.answers[i], "", false, false, ""
+		if c != nil {
+			cd, listed, headed = entered(trajectory.Invocations(c.Line()), ""), s.lists(c), c.headed()
+		}
+		searched := listed && strings.Contains(c.Arguments, strings.TrimSuffix(name, path.Ext(name)))
+		for line := range strings.Lines(text) {
+			head := strings.TrimSpace(line)
+			if dir, ok := strings.CutPrefix(head, "Directory: "); ok && listed { // PowerShell
+				above = dir
+			} else if dir, ok := strings.CutSuffix(head, ":"); ok && headed && !strings.ContainsAny(dir, " :") {
+				above = dir
 			}
-			at += from
-			from = at + len(name)
-			t := pathAround(text, at, from)
-			if base(t) != name || len(t) > 300 || strings.HasPrefix(t, "//") || denies(lineAt(text, at)) {
-				continue
+			line = line[:min(len(line), maxPathLine)]
+			for at, from := strings.Index(line, name), 0; at >= 0 && more; at = strings.Index(line[from:], name) {
+				at += from
+				from = at + len(name)
+				t := pathAround(line, at, from)
+				if base(t) != name || len(t) > 300 || strings.HasPrefix(t, "//") || denies(line) {
+					continue
+				}
+				if !strings.ContainsAny(t, `/\`) {
+					if above == "" {
+						continue
+					}
+					t = join(above, t)
+				}
+				more = yield(join(cd, t), listed, searched)
 			}
-			if full, ok := w.resolved(w.nested(text, at, t)); ok {
-				more = yield(full, w.listing, searched)
+			if !more {
+				return false
 			}
 		}
-		return more
+		return true
 	})
 }
+
+// maxPathLine limits the part of a line that is searched for paths, in bytes.
+const maxPathLine = 1 << 10
 
 // directories matches statements of the working directory.
 var directories = recovery.NewPattern(`(?i)(?:(?:current |primary )?working directory(?: is)?:?|current directory:|<cwd>|"cwd": ?|\bcwd: ) *[('"\x60]?((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})`)
@@ -330,13 +280,7 @@ func plainPath(line string) string {
 
 // startDir returns the directory to which the failing call's relative paths refer.
 func (s *failureContext) startDir() string {
-	dir := ""
-	for _, v := range s.programs {
-		if args := v.Operands(); v.Program == "cd" && len(args) == 1 && args[0] != s.failedPath() {
-			dir = join(dir, args[0])
-		}
-	}
-	return join(s.cwd(), dir)
+	return join(s.cwd(), entered(s.programs, s.failedPath()))
 }
 
 // foundPath returns the place of a missing file that an earlier result printed. The name must be equal except
@@ -353,8 +297,8 @@ func (s *failureContext) foundPath() fact {
 		full = clean(full)
 		at := join(s.cwd(), full)
 		alike := searched || common(full, want) > 1 || listed && !strings.ContainsAny(want, `/\`)
-		if strings.Contains(full, `\`) != strings.Contains(want, `\`) || !strings.ContainsAny(full, `/\`) {
-			return true // a path of another system, or only the name
+		if strings.Contains(full, `\`) != strings.Contains(want, `\`) {
+			return true // a path of another system
 		}
 		if at == wanted || full == clean(want) || !alike || absolute(want) && absolute(full) && !sameRoot(full, want) {
 			return true

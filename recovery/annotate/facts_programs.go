@@ -49,11 +49,6 @@ func (s *failureContext) prose() fact {
 	if strings.HasPrefix(line, "[File: ") {
 		return fact{say: "The code block holds what an earlier result printed (" + quoted(first) + "), which is no command: put a command into it."}
 	}
-	for _, l := range languages {
-		if head := l.form.FindString(line); head != "" && strings.HasPrefix(line, strings.TrimSpace(head)) {
-			return fact{say: "The code block holds " + l.name + ", which the shell took for commands: write it into a file with that ending (" + quoted(l.ending) + ")."}
-		}
-	}
 	return fact{}
 }
 
@@ -197,51 +192,28 @@ func (s *failureContext) foreignPatch() fact {
 	return fact{}
 }
 
-// standIns maps programs to others that do the same. None of them installs or downloads software. The programs
-// in optional do not exist on every system.
-var standIns = map[string]string{
-	"python": "python3", "pip": "python3 -m pip", "pip3": "python3 -m pip", "nodejs": "node", "docker-compose": "docker compose",
-	"rg": "grep -rnE", "ag": "grep -rnE", "ack": "grep -rnE", "fd": "find . -name", "bat": "cat", "exa": "ls", "eza": "ls",
-	"wget": "curl -fsSLO", "netstat": "ss -tlnp", "ifconfig": "ip addr", "nslookup": "getent hosts", "dig": "getent hosts",
-	"which": "command -v", "findstr": "grep", "gsed": "sed", "gtimeout": "timeout", "md5": "md5sum",
-}
-
-var optional = []string{"curl", "ss", "ip", "docker", "node"}
+// renamed maps programs to others that take the same arguments and that every system has, standIns to others that do
+// the same in their own way. None of them installs or downloads software.
+var (
+	renamed = map[string]string{"python": "python3", "pip": "python3 -m pip", "pip3": "python3 -m pip", "bat": "cat", "exa": "ls", "eza": "ls",
+		"which": "command -v", "gsed": "sed", "gtimeout": "timeout", "md5": "md5sum"}
+	standIns = map[string]string{"rg": "grep -rnE", "ag": "grep -rnE", "ack": "grep -rnE", "fd": "find . -name", "findstr": "grep",
+		"nslookup": "getent hosts", "dig": "getent hosts"}
+)
 
 // standIn finds another program that does the same.
 func (s *failureContext) standIn() fact {
 	program := s.program()
-	by := standIns[program]
+	by := cmp.Or(renamed[program], standIns[program])
 	first, _, _ := strings.Cut(by, " ")
-	if by == "" || s.reportedMissing(first) || s.uses()&shells == 0 || hasWord(s.content, first) || slices.Contains(optional, first) && !s.ran(first) {
+	if by == "" || s.reportedMissing(first) || s.uses()&shells == 0 || hasWord(s.content, first) {
 		return fact{}
 	}
 	f := fact{say: quoted(by) + " usually does what " + quoted(program) + " does."}
-	own := slices.Contains(searchers, program) && s.hasOwnOptions(program)
-	if i := strings.Index(s.failingCall.Line(), program+" "); i >= 0 && (i == 0 || !isWord(s.failingCall.Line()[i-1])) && !strings.Contains(by, "find") && !own {
-		f.call = s.run(s.failingCall.Line()[:i] + by + s.failingCall.Line()[i+len(program):])
+	if line := s.failingCall.Line(); renamed[program] != "" && strings.HasPrefix(line, program+" ") {
+		f.call = s.run(by + line[len(program):])
 	}
 	return f
-}
-
-// searchers are the programs for which grep stands in, likeGrep matches the options that grep has as well.
-var (
-	searchers = []string{"rg", "ag", "ack"}
-	likeGrep  = recovery.NewPattern(`^-(?:[nilwcvFHoe]+|[ABCm]\d+)$`)
-)
-
-// hasOwnOptions reports whether the failing call has options of the program that grep does not have.
-func (s *failureContext) hasOwnOptions(program string) bool {
-	return slices.ContainsFunc(s.programs, func(v trajectory.Invocation) bool {
-		return v.Program == program && slices.ContainsFunc(v.Words[1:], func(w string) bool { return strings.HasPrefix(w, "-") && !likeGrep.MatchString(w) })
-	})
-}
-
-// ran reports whether an earlier call ran the program without trouble.
-func (s *failureContext) ran(program string) bool {
-	return slices.ContainsFunc(s.earlierCalls(), func(c *call) bool {
-		return slices.ContainsFunc(trajectory.Invocations(c.Line()), func(v trajectory.Invocation) bool { return v.Program == program }) && s.worked(c)
-	})
 }
 
 // interpreters maps file endings and names to the program that runs such a script.
