@@ -93,12 +93,11 @@ func (s *failureContext) uses() trajectory.Use {
 // calls has no definitions, the tools that it called. text reports a text protocol: no tools, but a shell that
 // runs the text.
 func offered(b *transcript.Body, list []transcript.Message) (tools []trajectory.Tool, text bool) {
-	defer func() { trajectory.Observe(tools, list) }()
 	if defined := b.Tools(); len(defined) > 0 {
 		allowed := b.ToolChoice().Allowed
-		for i, a := range trajectory.Abilities(defined) {
-			if allowed == nil || slices.Contains(allowed, defined[i].Name) {
-				tools = append(tools, trajectory.Tool{Tool: defined[i], Ability: a})
+		for _, t := range defined {
+			if allowed == nil || slices.Contains(allowed, t.Name) {
+				tools = append(tools, trajectory.ToolOf(t))
 			}
 		}
 		return tools, false
@@ -112,17 +111,11 @@ func offered(b *transcript.Body, list []transcript.Message) (tools []trajectory.
 		for _, c := range list[i].ToolCalls() {
 			native = true
 			if c.Name != "" && !slices.ContainsFunc(tools, func(t trajectory.Tool) bool { return t.Name == c.Name }) {
-				tools = append(tools, onlyNamed(c.Name))
+				tools = append(tools, trajectory.ToolOf(transcript.Tool{Name: c.Name}))
 			}
 		}
 	}
 	return tools, !native
-}
-
-// onlyNamed returns a tool without a definition.
-func onlyNamed(name string) trajectory.Tool {
-	t := transcript.Tool{Name: name}
-	return trajectory.Tool{Tool: t, Ability: trajectory.AbilityOf(t)}
 }
 
 // removeBarred removes forbidden uses from the tools.
@@ -148,7 +141,7 @@ func (s *failureContext) definition(name string) (trajectory.Tool, bool) {
 	if i := slices.IndexFunc(s.tools(), func(t trajectory.Tool) bool { return t.Name == name }); i >= 0 {
 		return s.tools()[i], true
 	}
-	return onlyNamed(name), false
+	return trajectory.ToolOf(transcript.Tool{Name: name}), false
 }
 
 // usedFor reports whether the tool has one of the uses.

@@ -226,7 +226,7 @@ func isBarred(barred recovery.Deeds, t transcript.Tool, parameters string) bool 
 	if barred == 0 {
 		return false
 	}
-	known := trajectory.Tool{Tool: t, Ability: trajectory.AbilityOf(t)}
+	known := trajectory.ToolOf(t)
 	return known.Deeds(parameters)&barred != 0
 }
 

@@ -83,12 +83,11 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestAbility: what parameters hold, from their names, their schemas, and what they
-// were given.
-func TestAbility(t *testing.T) {
+// TestParameters: what parameters hold, from their names and their schemas.
+func TestParameters(t *testing.T) {
 	tool := func(name, properties string) trajectory.Tool {
 		def := transcript.Tool{Name: name, Parameters: []byte(`{"type":"object","properties":` + properties + `}`), Raw: []byte("{}")}
-		return trajectory.Tool{Tool: def, Ability: trajectory.AbilityOf(def)}
+		return trajectory.ToolOf(def)
 	}
 	holds := func(tl trajectory.Tool) (out []string) {
 		for _, p := range tl.Params {
@@ -100,21 +99,8 @@ func TestAbility(t *testing.T) {
 	if got := fmt.Sprint(holds(tl)); got != "[what=0 where=0 n=0 page=4 file_path=1]" || tl.Uses != 0 {
 		t.Fatalf("holds %s, uses %b", got, tl.Uses)
 	}
-	raw := `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"remote_do",` +
-		`"arguments":"{\"what\":\"grep -rn foo src | head\",\"where\":\"/srv/app\"}"}}]},{"role":"tool","tool_call_id":"1","content":"x"}]}`
-	b, err := transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept, tools := tl.Params, []trajectory.Tool{tl}
-	trajectory.Observe(tools, b.Messages())
-	if got := fmt.Sprint(holds(tools[0])); got != "[what=2 where=1 n=0 page=4 file_path=1]" || tools[0].Uses != trajectory.UseShell || !tools[0].Changes {
-		t.Errorf("after a call it holds %s, uses %b", got, tools[0].Uses)
-	}
-	if kept[0].Holds != 0 {
-		t.Error("what may be shared was changed")
-	}
-	if got := tools[0].Deeds(`{"what":"sudo rm -rf /srv","where":"/"}`); got&(recovery.Elevates|recovery.Deletes) != recovery.Elevates|recovery.Deletes {
+	tl = tool("remote_do", `{"what":{"type":"string","description":"The shell command to run"}}`)
+	if got := tl.Deeds(`{"what":"sudo rm -rf /srv","where":"/"}`); got&(recovery.Elevates|recovery.Deletes) != recovery.Elevates|recovery.Deletes {
 		t.Errorf("a command in a parameter does %s", got)
 	}
 }
@@ -127,7 +113,7 @@ func FuzzDeeds(f *testing.F) {
 		c := trajectory.Call{Tool: tool, Arguments: arguments}
 		_, _ = c.Deeds(), c.Changes()
 		_ = trajectory.DeedsOfLine(arguments)
-		tl := trajectory.Tool{Tool: transcript.Tool{Name: tool}, Ability: trajectory.AbilityOf(transcript.Tool{Name: tool, Parameters: []byte(arguments)})}
+		tl := trajectory.ToolOf(transcript.Tool{Name: tool, Parameters: []byte(arguments)})
 		_ = tl.Deeds(arguments)
 	})
 }

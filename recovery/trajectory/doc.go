@@ -8,8 +8,8 @@
 //	line   → Command: parsed as a shell does, with limits in size and depth
 //	Call   → Key: without counters, numbers of jobs, pauses, comments and
 //	         the model's own comments on its call
-//	tool   → Ability: what an agent can do with it and what its parameters hold, by
-//	         names, schemas and earlier calls
+//	tool   → Tool: what an agent can do with it and what its parameters hold, by
+//	         names, descriptions and schemas
 //	Call   → Deeds: what it does that a person may have forbidden
 //	line   → Invocations: the programs with their words, and the files they write
 //	names  → Distance, Nearest: similarity of names

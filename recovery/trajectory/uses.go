@@ -24,32 +24,22 @@ const (
 	UseAsk                    // asks the user a question
 )
 
-// Tool is a tool of a request with its ability.
+// Tool is a tool of a request with what an agent can do with it.
 type Tool struct {
 	transcript.Tool
-	Ability
+	Uses   Use
+	Params []Parameter // declared in its schema
 }
 
-// Ability is what an agent can do with a tool. It does not refer to a request's bytes.
-type Ability struct {
-	Uses    Use
-	Changes bool        // it may change something or run what it is given; true if unclear
-	Params  []Parameter // declared in its schema
-}
-
-// AbilityOf returns what an agent can do with a tool, judged by its name, its description and its parameters. It
-// is pure, accepts any input, and takes limited time; it knows the words of common agents and of MCP servers.
-func AbilityOf(t transcript.Tool) Ability {
+// ToolOf judges a tool by its name, its description and its parameters. It is pure, accepts any input, and takes limited
+// time; it knows the words of common agents and of MCP servers.
+func ToolOf(t transcript.Tool) Tool {
 	params := Parameters(t)
-	return Ability{usesOf(t, params), changes(t, params), params}
+	return Tool{t, usesOf(t, params), params}
 }
 
-// UsesOf returns the uses of a tool; see [AbilityOf].
+// UsesOf returns the uses of a tool; see [ToolOf].
 func UsesOf(t transcript.Tool) Use { return usesOf(t, Parameters(t)) }
-
-// Changes reports whether a tool may change something or run what it is given, by its name, its description and
-// its parameters. It is true if unclear, for callers that have no call yet; for an actual call see [Call.Reads].
-func Changes(t transcript.Tool) bool { return changes(t, Parameters(t)) }
 
 func usesOf(t transcript.Tool, params []Parameter) (out Use) {
 	words := NameWords(t.Name)
@@ -137,12 +127,14 @@ var phrases = []string{"shell command", "bash command", "terminal command", "sys
 	"irreversibl", "permanently", "cannot be undone", "deletes ", "overwrites ", "runs a command", "run a command", "sends an ",
 	"sends a ", "transfers ", "charges "}
 
-func changes(t transcript.Tool, params []Parameter) bool {
+// Changes reports whether a tool may change something or run what it is given, by its name, its description and
+// its parameters. It is true if unclear, for callers that have no call yet; for an actual call see [Call.Reads].
+func Changes(t transcript.Tool) bool {
 	name := NameWords(t.Name)
 	for len(name) > 1 && (name[0] == "mcp" || name[0] == "functions" || name[0] == "tool" || name[0] == "api") {
 		name = name[1:]
 	}
-	if slices.ContainsFunc(params, func(p Parameter) bool { return p.Holds&HoldsCommand != 0 || strings.EqualFold(p.Name, "sql") }) {
+	if slices.ContainsFunc(Parameters(t), func(p Parameter) bool { return p.Holds&HoldsCommand != 0 || strings.EqualFold(p.Name, "sql") }) {
 		return true
 	}
 	if len(name) > 0 && traits[name[0]]&lookWord != 0 {
