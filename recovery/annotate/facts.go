@@ -48,6 +48,7 @@ var finders = [...]finder{
 	{"input", []string{timeout}, (*failureContext).waitsForInput, true},
 	{"endless", []string{timeout}, (*failureContext).endless, false},
 	{"background", []string{timeout}, (*failureContext).takesLong, true},
+	{"white-space", []string{recovery.EditFailed}, (*failureContext).whiteSpace, false},
 	{"left-behind", []string{syntax, other}, (*failureContext).leftBehind, false},
 	{"indentation", []string{syntax}, (*failureContext).indentation, false},
 	{"left-over", []string{syntax}, (*failureContext).leftOver, false},

@@ -118,8 +118,25 @@ func (c *call) headed() bool {
 	})
 }
 
+// listedDir returns the one directory whose entries a call lists; "" if there is none, or several.
+func (c *call) listedDir() string {
+	if c.Line() == "" {
+		dir := trajectory.PathIn(c.Arguments)
+		if strings.ContainsAny(dir, "*?") {
+			return ""
+		}
+		return dir
+	}
+	for _, v := range trajectory.Invocations(c.Line()) {
+		if args := v.Operands(); v.Program == "ls" && len(args) == 1 && !strings.ContainsAny(args[0], "*?{$") {
+			return args[0]
+		}
+	}
+	return ""
+}
+
 // mentions calls yield, until it returns false, with paths whose last element is name, as earlier results printed
-// them, newest first. A name alone counts in a listing, below the heading with its directory.
+// them, newest first. A name alone counts in a listing, if the call or a heading names its directory.
 func (s *failureContext) mentions(name string, yield func(full string, listed, searched bool) bool) {
 	if len(name) < 2 || len(name) > 200 || strings.ContainsAny(name, "*?[]{}$\"'\\\n") {
 		return
@@ -130,6 +147,9 @@ func (s *failureContext) mentions(name string, yield func(full string, listed, s
 		c, cd, listed, headed, above := s.answers[i], "", false, false, ""
 		if c != nil {
 			cd, listed, headed = entered(trajectory.Invocations(c.Line()), ""), s.lists(c), c.headed()
+		}
+		if listed {
+			above = c.listedDir()
 		}
 		searched := listed && strings.Contains(c.Arguments, strings.TrimSuffix(name, path.Ext(name)))
 		for line := range strings.Lines(text) {
@@ -148,7 +168,7 @@ func (s *failureContext) mentions(name string, yield func(full string, listed, s
 					continue
 				}
 				if !strings.ContainsAny(t, `/\`) {
-					if above == "" {
+					if above == "" || above == t {
 						continue
 					}
 					t = join(above, t)

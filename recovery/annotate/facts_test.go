@@ -110,6 +110,9 @@ func TestFacts(t *testing.T) {
 		{"an edit that is not indented", agent(bash).run("edit 101:101\nresult = eval(expr, d)\nend_of_edit", edit("IndentationError: unexpected indent", "100:        try:\n101:result = eval(expr, d)\n102:            return result")), "by 12"},
 		{"an edit that leaves a bracket", agent(bash).run("edit 46:47\nfrom a import (\n    b\n)\nend_of_edit", edit("SyntaxError: unmatched ')'", "46:from a import (\n47:    b\n48:)\n49:)")), "the same edit for 46:48"},
 		{"Java in a file of Python", agent(bash).run("edit 1:46\npublic class A { }\nend_of_edit", edit("SyntaxError: invalid syntax", "1:public class A { }")), "`a.java`"},
+		{"an edit with other white space", agent(bash, read, tool("edit", "Edit a file.", "*path", "string", "*old_string", "string", "*new_string", "string")).
+			call("read", object{"path": "a.py"}, "1\tdef f():\n2\t    return 1\n").call("edit", object{"path": "a.py", "old_string": "\treturn 1", "new_string": "\treturn 2"}, "Error: String to replace not found in file."), "other white space"},
+		{"a file in a listed directory", agent(bash).run("ls src", "main.py\nutil.py").run("cat util.py", "cat: util.py: No such file or directory\nExit code: 1"), "`src/util.py`"},
 		{"a script that is not executable", agent(bash).run("cd /w && ./build.sh x", "/bin/bash: line 1: ./build.sh: Permission denied\nExit code: 126"), "`cd /w && bash ./build.sh x`"},
 		{"a server that says itself what to write", agent(bash).run("python3 -c 'run()'", "Exit code 1\nTraceback (most recent call last):\n  File \"<string>\", line 7, in <module>\nneo4j.exceptions.CypherSyntaxError: {message: replace size() with COUNT {}.}"), ""},
 	} {
