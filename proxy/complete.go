@@ -97,7 +97,7 @@ func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, u
 				a.core.noteRefusedSchema(p.Target)
 			}
 			if refused != nil {
-				a.core.Engine.Knowledge.Learn(p.Target, refused, a.asked)
+				a.core.Engine.Knowledge.Learn(p.Target.Keyless(), refused, a.asked)
 			}
 		}
 		if failure != nil {

@@ -171,9 +171,9 @@ func OtherLimit(field string) string {
 	return ""
 }
 
-// lasting returns the edits to remember for the target. It leaves out edits for the content of one request, which would
+// lasting returns the edits to remember for the target, and those for its account. It leaves out edits for the content of one request, which would
 // change healthy requests. Makers remembers for the session which accounts made its reasoning.
-func (c *Choice) lasting() (out []Edit) {
+func (c *Choice) lasting() (forAll, own []Edit) {
 	for _, ed := range c.Edits {
 		passing := slices.Contains(c.requestEdits, ed)
 		switch ed.Conform {
@@ -184,11 +184,15 @@ func (c *Choice) lasting() (out []Edit) {
 		case ConformSignatures:
 			passing = passing || ed.Field != ""
 		}
-		if !passing {
-			out = append(out, ed)
+		switch {
+		case passing:
+		case slices.Contains(c.accountEdits, ed):
+			own = append(own, ed)
+		default:
+			forAll = append(forAll, ed)
 		}
 	}
-	return out
+	return forAll, own
 }
 
 // NestedLabel reports whether a field of parts, calls or tools carries no content of the conversation. Only such

@@ -130,7 +130,8 @@ type Knowledge interface {
 	Edits(t Target) []Edit
 	// Window returns a target's context window in tokens, 0 if it is unknown.
 	Window(t Target) int
-	// Learn adds edits that made a target accept a request; request is its id.
+	// Learn adds edits that made a target accept a request; request is its id. With a key they are for that account, without
+	// one for all.
 	Learn(t Target, edits []Edit, request string)
 	// Forget removes a target's edits.
 	Forget(t Target)
@@ -444,6 +445,8 @@ func (r *run) recordAction(a Action, f *Failure) {
 		c.latest = a.Edits
 		if f.Quoted || a.Once {
 			c.requestEdits = append(c.requestEdits, a.Edits...)
+		} else if a.Account {
+			c.accountEdits = append(c.accountEdits, a.Edits...)
 		}
 	}
 	if a.Plain {
@@ -481,8 +484,12 @@ func (r *run) succeeded() {
 	if c.doubted {
 		r.Knowledge.Forget(c.Target)
 	}
-	if lasting := c.lasting(); len(lasting) > 0 {
-		r.Knowledge.Learn(c.Target, lasting, x.ID)
+	forAll, own := c.lasting()
+	if len(forAll) > 0 {
+		r.Knowledge.Learn(c.Target.Keyless(), forAll, x.ID)
+	}
+	if len(own) > 0 {
+		r.Knowledge.Learn(c.Target, own, x.ID)
 	}
 	if x.Fitting != nil && x.Mode == ModeAct {
 		r.guard("fitter", func() { x.Fitting.Learn(c, x.usage) })

@@ -163,6 +163,7 @@ type Choice struct {
 	failedEdits  []Edit // edits that did not help
 	latest       []Edit // of the last action
 	requestEdits []Edit // edits that concern this request rather than the target: they are not learned
+	accountEdits []Edit // edits that concern the account
 	message      string // the refusal that latest responds to
 }
 

@@ -7,7 +7,7 @@ import "testing"
 func TestPassingEdits(t *testing.T) {
 	a, b := Edit{Field: "seed", Drop: true}, Edit{Field: "user", Drop: true}
 	c := Choice{Edits: []Edit{a, b}, requestEdits: []Edit{a}}
-	if got := c.lasting(); len(got) != 1 || got[0] != b {
+	if got, _ := c.lasting(); len(got) != 1 || got[0] != b {
 		t.Errorf("lasting %v", got)
 	}
 	if ed := (Edit{Field: "seed", Drop: true, Value: string(make([]byte, MaxValue+1))}); ed.Known() {

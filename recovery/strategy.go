@@ -18,6 +18,7 @@ type Action struct {
 	Resend   bool          // a blind resend of the same bytes to the same target
 	Edits    []Edit        // for that candidate, from now on
 	Once     bool          // Edits concern how this request combines its fields: nothing about the target is learned
+	Account  bool          // Edits concern the account whose key the target got, and no other one
 	Plain    bool          // no edits: the target refused an edited request
 	Resume   *Resume
 	Fit      bool   // the engine shortens the history first; if it cannot, it asks the next strategy

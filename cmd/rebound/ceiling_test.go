@@ -14,15 +14,15 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7018,
 
-	"recovery/annotate":   3309,
+	"recovery/annotate":   3403,
 	"recovery/classify":   2931,
 	"recovery/fit":        4245,
-	"recovery/inspect":    4882,
-	"recovery/learn":      2059,
+	"recovery/inspect":    4883,
+	"recovery/learn":      2069,
 	"recovery/plan":       1824,
 	"recovery/repair":     4964,
-	"recovery/rule":       1264,
-	"recovery/trajectory": 2934,
+	"recovery/rule":       1244,
+	"recovery/trajectory": 3041,
 	"recovery/transcript": 5732,
 }
 

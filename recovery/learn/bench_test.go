@@ -20,7 +20,7 @@ func BenchmarkFacts(b *testing.B) {
 		{"another", func(f *learn.Facts) {
 			f.Learn(recovery.Target{Upstream: "other", Model: "x"}, []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
 		}},
-		{"this", func(f *learn.Facts) { f.Learn(target, []recovery.Edit{{Field: "seed", Drop: true}}, "r1") }},
+		{"this", func(f *learn.Facts) { f.Learn(target.Keyless(), []recovery.Edit{{Field: "seed", Drop: true}}, "r1") }},
 		{"listed", func(f *learn.Facts) { f.ListWindow(target, 128_000) }},
 	} {
 		m := store.NewMirror(memory.New(memory.Defaults()), []string{learn.BoardFacts}, 0)

@@ -119,22 +119,20 @@ func NewFacts(board Board, ttl time.Duration) *Facts {
 // Reconfigure sets the lifetime of facts that are learned later.
 func (f *Facts) Reconfigure(ttl time.Duration) { f.ttl.Store(int64(ttl)) }
 
-// field returns the name of a target's facts; all its keys share them.
-func (f *Facts) field(t recovery.Target) string { return f.names.Of(t.Keyless()) }
-
-// get returns the facts of a target. Its edits are shared and must not be modified.
+// get returns the facts of a target without its key, which all keys share, or with it, which concern that account alone. Its edits
+// are shared and must not be modified.
 func (f *Facts) get(t recovery.Target) fact {
 	if !f.board.Any(BoardFacts) {
 		return fact{}
 	}
-	v, ok := f.board.Lookup(BoardFacts, f.field(t))
+	v, ok := f.board.Lookup(BoardFacts, f.names.Of(t))
 	if !ok {
 		return fact{}
 	}
-	r, known := f.read.Get(t.Keyless())
+	r, known := f.read.Get(t)
 	if !known || !bytes.Equal(r.value, v.Value) {
 		r = reading{v.Value, decode(v.Value)}
-		f.read.Put(t.Keyless(), r, 1)
+		f.read.Put(t, r, 1)
 	}
 	return r.fact
 }
@@ -154,7 +152,7 @@ func decode(raw []byte) (v fact) {
 }
 
 func (f *Facts) put(t recovery.Target, v fact) {
-	f.post(f.field(t), v, time.Now().Add(time.Duration(f.ttl.Load())))
+	f.post(f.names.Of(t), v, time.Now().Add(time.Duration(f.ttl.Load())))
 }
 
 // post stores a fact under the name of its field, or removes the field if the fact is empty.
@@ -171,9 +169,18 @@ func (f *Facts) post(name string, v fact, until time.Time) {
 }
 
 // Edits returns the edits that requests to this target need. They are shared and must not be modified.
-func (f *Facts) Edits(t recovery.Target) []recovery.Edit { return f.get(t).Edits }
+func (f *Facts) Edits(t recovery.Target) []recovery.Edit {
+	edits := f.get(t.Keyless()).Edits
+	if t.Key == "" {
+		return edits
+	}
+	if own := f.get(t).Edits; len(own) > 0 {
+		return slices.Concat(edits, own)
+	}
+	return edits
+}
 
-// Learn adds edits that made a target accept a request; request is the request's id.
+// Learn implements recovery.Knowledge.
 func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit, request string) {
 	v := f.get(t)
 	v.Edits = slices.Clone(v.Edits)
@@ -194,18 +201,20 @@ func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit, request string) 
 
 // Forget removes the edits of a target after it refused the edited request.
 func (f *Facts) Forget(t recovery.Target) {
-	v := f.get(t)
-	if len(v.Edits) > 0 {
-		v.drop(func(item string) bool { return item != itemWindow && item != itemReasons })
-		f.put(t, v)
+	for _, t := range [...]recovery.Target{t.Keyless(), t} {
+		if v := f.get(t); len(v.Edits) > 0 {
+			v.drop(func(item string) bool { return item != itemWindow && item != itemReasons })
+			f.put(t, v)
+		}
 	}
 }
 
 // Reasons reports whether an answer of the target showed reasoning.
-func (f *Facts) Reasons(t recovery.Target) bool { return f.get(t).Reasons }
+func (f *Facts) Reasons(t recovery.Target) bool { return f.get(t.Keyless()).Reasons }
 
 // SawReasoning records that an answer of the target showed reasoning; request is the request's id.
 func (f *Facts) SawReasoning(t recovery.Target, request string) {
+	t = t.Keyless()
 	if v := f.get(t); !v.Reasons {
 		v.Reasons = true
 		v.setOrigin(itemReasons, request, false)
@@ -216,7 +225,7 @@ func (f *Facts) SawReasoning(t recovery.Target, request string) {
 // Window returns the context window of a target in tokens: from its last refusal, or else from the upstream's
 // model list; 0 if neither is known or if both have expired.
 func (f *Facts) Window(t recovery.Target) int {
-	if n := f.get(t).Window; n > 0 {
+	if n := f.get(t.Keyless()).Window; n > 0 {
 		return n
 	}
 	l, _ := f.listed.Get(t.Keyless())
@@ -229,16 +238,17 @@ func (f *Facts) ListWindow(t recovery.Target, tokens int) {
 }
 
 // Overflowed reports whether the target recently refused a request as too long.
-func (f *Facts) Overflowed(t recovery.Target) bool { return f.get(t).Small }
+func (f *Facts) Overflowed(t recovery.Target) bool { return f.get(t.Keyless()).Small }
 
 // LearnWindow records that the target refused a request as too long, and the window if it was stated; 0 keeps
 // the known window. request is the request's id. A known fact is stored again after half of its lifetime.
 func (f *Facts) LearnWindow(t recovery.Target, tokens int, request string) {
+	t = t.Keyless()
 	v := f.get(t)
 	if tokens == 0 {
 		tokens = v.Window
 	}
-	field, ok := f.board.Lookup(BoardFacts, f.field(t))
+	field, ok := f.board.Lookup(BoardFacts, f.names.Of(t))
 	if ok && v.Small && v.Window == tokens && time.Until(field.Until) > time.Duration(f.ttl.Load())/2 {
 		return
 	}

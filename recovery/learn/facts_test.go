@@ -34,17 +34,22 @@ func TestFacts(t *testing.T) {
 		drop := recovery.Edit{Field: "temperature", Drop: true}
 		clamp := recovery.Edit{Field: "max_tokens", Clamp: 8192}
 		role := recovery.Edit{Role: "developer", Rename: "system"}
-		f.Learn(target, []recovery.Edit{drop}, "r1")
-		f.Learn(target, []recovery.Edit{clamp, role, drop}, "r1")
+		f.Learn(target.Keyless(), []recovery.Edit{drop}, "r1")
+		f.Learn(target.Keyless(), []recovery.Edit{clamp, role, drop}, "r1")
 		check(drop, clamp, role)
 		clamp.Clamp = 4096
-		f.Learn(target, []recovery.Edit{clamp}, "r1") // newer knowledge of the same field
+		f.Learn(target.Keyless(), []recovery.Edit{clamp}, "r1") // newer knowledge of the same field
 		check(drop, clamp, role)
 
 		other := target
 		other.Key = "k2"
 		if got := f.Edits(other); len(got) != 3 {
 			t.Errorf("another key of the same target: %v", got)
+		}
+		f.Learn(target, []recovery.Edit{{Field: "reasoning", Drop: true}}, "r1") // of this account alone
+		check(drop, clamp, role, recovery.Edit{Field: "reasoning", Drop: true})
+		if got := f.Edits(other); len(got) != 3 {
+			t.Errorf("the account of another key: %v", got)
 		}
 		other.Model = "m2"
 		if got := f.Edits(other); len(got) != 0 {
@@ -57,7 +62,7 @@ func TestFacts(t *testing.T) {
 		if !f.Reasons(target) {
 			t.Error("that it reasons was forgotten with the edits")
 		}
-		f.Learn(target, []recovery.Edit{drop}, "r1")
+		f.Learn(target.Keyless(), []recovery.Edit{drop}, "r1")
 		if !f.Reasons(target) {
 			t.Error("learning forgot that it reasons")
 		}
@@ -69,7 +74,7 @@ func TestFacts(t *testing.T) {
 			t.Error("that it reasons did not expire")
 		}
 		f.Reconfigure(time.Minute)
-		f.Learn(target, []recovery.Edit{drop}, "r1")
+		f.Learn(target.Keyless(), []recovery.Edit{drop}, "r1")
 		time.Sleep(time.Minute)
 		check()
 		f.Forget(target) // nothing to forget is no harm
@@ -86,9 +91,9 @@ func TestFactsShared(t *testing.T) {
 			defer m.Stop()
 			facts[i] = learn.NewFacts(m, time.Hour)
 		}
-		facts[0].Learn(target, []recovery.Edit{{Field: "top_k", Drop: true}}, "r1")
+		facts[0].Learn(target.Keyless(), []recovery.Edit{{Field: "top_k", Drop: true}}, "r1")
 		time.Sleep(time.Second)
-		facts[1].Learn(target, []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
+		facts[1].Learn(target.Keyless(), []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
 		time.Sleep(time.Second)
 		for i, f := range facts {
 			if got := f.Edits(target); len(got) != 2 {
@@ -107,7 +112,7 @@ func TestFactsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := learn.NewFacts(board(t), time.Hour)
 		for i := range 500 {
-			f.Learn(target, []recovery.Edit{{Conform: recovery.ConformKeyword, Field: fmt.Sprint("invented", i)}}, "r1")
+			f.Learn(target.Keyless(), []recovery.Edit{{Conform: recovery.ConformKeyword, Field: fmt.Sprint("invented", i)}}, "r1")
 		}
 		if got := len(f.Edits(target)); got != 32 {
 			t.Errorf("%d edits of one model", got)
@@ -126,7 +131,7 @@ func TestFactsHostile(t *testing.T) {
 			if got := f.Edits(target); len(got) != 0 || f.Reasons(target) || f.Window(target) != 0 {
 				t.Errorf("%q: %v, %v", v, got, f.Reasons(target))
 			}
-			f.Learn(target, []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
+			f.Learn(target.Keyless(), []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
 			if got := f.Edits(target); len(got) != 1 {
 				t.Errorf("%q keeps new knowledge out: %v", v, got)
 			}
@@ -176,9 +181,9 @@ func TestFactsWindow(t *testing.T) {
 func TestFactsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := learn.NewFacts(board(t), time.Hour)
-		f.Learn(target, []recovery.Edit{{Field: "max_tokens", Clamp: 8192}}, "r1")
+		f.Learn(target.Keyless(), []recovery.Edit{{Field: "max_tokens", Clamp: 8192}}, "r1")
 		before := f.Edits(target)
-		f.Learn(target, []recovery.Edit{{Field: "max_tokens", Clamp: 4096}}, "r1")
+		f.Learn(target.Keyless(), []recovery.Edit{{Field: "max_tokens", Clamp: 4096}}, "r1")
 		if before[0].Clamp != 8192 || f.Edits(target)[0].Clamp != 4096 {
 			t.Errorf("%v, then %v", before, f.Edits(target))
 		}

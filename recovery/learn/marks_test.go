@@ -39,9 +39,9 @@ func TestMarks(t *testing.T) {
 			}
 		}
 		drop, clamp := recovery.Edit{Field: "seed", Drop: true}, recovery.Edit{Field: "max_tokens", Clamp: 8192}
-		f.Learn(target, []recovery.Edit{drop, {Conform: recovery.ConformPairing}, {Role: "developer", Rename: "system"}}, "r1")
+		f.Learn(target.Keyless(), []recovery.Edit{drop, {Conform: recovery.ConformPairing}, {Role: "developer", Rename: "system"}}, "r1")
 		time.Sleep(10 * time.Minute)
-		f.Learn(target, []recovery.Edit{drop, clamp}, "r2") // seed is known
+		f.Learn(target.Keyless(), []recovery.Edit{drop, clamp}, "r2") // seed is known
 		f.LearnWindow(target, 8192, "r3")
 		f.SawReasoning(target, "r4")
 		f.ListWindow(target, 32_000)
@@ -59,7 +59,7 @@ func TestMarks(t *testing.T) {
 		}
 		clamp.Clamp = 4096
 		time.Sleep(time.Minute)
-		f.Learn(target, []recovery.Edit{clamp}, "r6") // newer knowledge has a newer origin
+		f.Learn(target.Keyless(), []recovery.Edit{clamp}, "r6") // newer knowledge has a newer origin
 		check("up/m learned | field max_tokens | max_tokens at most 4096 | 0s 1h0m0s | r6",
 			"up/m learned | field seed | refuses seed | 12m0s 1h0m0s | r1")
 		if f.Window(target) != 0 || f.Overflowed(target) || f.Reasons(target) || len(f.Edits(target)) != 2 {

@@ -39,7 +39,12 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	if len(edits) == 0 {
 		return recovery.Action{}, false
 	}
-	return recovery.Action{Target: i, Edits: edits}, true
+	return recovery.Action{Target: i, Edits: edits, Account: containsAny(strings.ToLower(f.Signal.Message), accountWords)}, true
+}
+
+// accountWords are words, in lower case, of refusals whose cause is the account and not the model.
+var accountWords = []string{
+	"organization", "your account", "your project", "your workspace", "your team", "your plan", "your tier", "access tier", "usage tier", "subscription", "verified", "data retention",
 }
 
 // thinkingFields are the fields that ask a model to think, in the spellings of providers.

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -181,5 +182,32 @@ func TestLimitRenamedAndLowered(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a provider refuses because of the client's account is left out for that account alone. Other clients get what they ask for.
+func TestEditsOfOneAccount(t *testing.T) {
+	t.Parallel()
+	const message = "Your organization must be verified to generate reasoning summaries. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization."
+	verified := atomic.Bool{}
+	up := startStrict(t, func(body []byte) verdict {
+		if gjson.GetBytes(body, "reasoning").Exists() && !verified.Load() {
+			return verdict{status: 400, body: `{"error":{"message":` + quote(message) + `,"type":"invalid_request_error","param":"reasoning.summary","code":"unsupported_value"}}`}
+		}
+		return goodAnswer(body)
+	})
+	g := launch(t, up.config(fastRecovery))
+	k := conversation{fields: `"reasoning":{"effort":"high","summary":"auto"},`, messages: []string{user("Go.")}}
+	for i, want := range []string{"2", "1"} {
+		if r := g.askNamed(k.body(), "", "sk-unverified"); !r.ok() || r.attempts() != want {
+			t.Errorf("request %d of the account without verification: %v", i+1, r)
+		}
+	}
+	verified.Store(true)
+	if r := g.askNamed(k.body(), "", "sk-verified"); !r.ok() || r.attempts() != "1" {
+		t.Errorf("the verified account: %v", r)
+	}
+	if last := up.bodies()[len(up.bodies())-1]; gjson.GetBytes(last, "reasoning.effort").Str != "high" {
+		t.Errorf("the verified account's request went upstream as %s", last)
 	}
 }
