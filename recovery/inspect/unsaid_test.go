@@ -27,6 +27,7 @@ func TestWordsAlone(t *testing.T) {
 		{"round31", 0.77, 0.9, []string{"zf0100"}, 42},
 		{"round32", 0.91, 0.95, nil, 112},
 		{"round33", 0.93, 0.98, []string{"zg0116"}, 111},
+		{"round34", 0.85, 0.95, []string{"zh0100"}, 73},
 	} {
 		var flagged []string
 		failed, seen, coded, successes := 0, 0, 0, 0
@@ -89,6 +90,8 @@ func TestBriefRefusals(t *testing.T) {
 		{"bash", "./fetch a", "2026/11/29 10:11:12 cannot reach the mirror, retrying", false},
 		{"bash", "pip list | head -1", "Package Version\nERROR: Pipe to stdout was broken", false},
 		{"search", "", "未找到与「猫」相关的内容。", false},
+		{"loans", "", "You don't have any paid off loans", false},
+		{"words", "", "No words found in the specified range", false},
 		{"bash", "./train.sh", "reading a.csv\nERROR: no data in a.csv\nreading b.csv\n=== All runs completed ===", false},
 		{"bash", "./status.sh", "The deployment is not ready", false}, // asking again is patience
 		{"api_get", "", `{"message": "Build 4 is not ready"}`, false},
