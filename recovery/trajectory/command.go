@@ -26,34 +26,25 @@ type Command struct {
 	filters uint32 // bit mask of the programs that read another one's output
 
 	line string
-	file *syntax.File // nil once the key is computed
+	file *syntax.File // nil once the key is computed, and if the line is not parsed
 }
 
 // ParseCommand parses a command line. The key of an invalid line is its own text; its program is its first word,
 // and it neither pauses nor looks.
 func ParseCommand(line string) Command {
 	line = strings.TrimSpace(line)
-	c, file := Command{line: line, Edits: true}, parsed(line)
-	if file == nil {
+	c := Command{line: line, file: parsed(line)}
+	if c.file == nil {
+		c.Edits = true
 		if first, _, _ := strings.Cut(line, " "); first != "" {
-			c.Programs = []string{programName(first)}
+			c.Programs = []string{strings.ToLower(program(first))}
 		}
 		return c
 	}
-	c.Edits = false
-	var behind []*syntax.Stmt // statements behind a pipe
-	syntax.Walk(file, func(n syntax.Node) bool {
+	syntax.Walk(c.file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.ForClause, *syntax.WhileClause, *syntax.IfClause, *syntax.CaseClause:
 			c.Compound = true
-		case *syntax.BinaryCmd:
-			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
-				behind = append(behind, n.Y)
-			}
-		case *syntax.Stmt:
-			if call, ok := n.Cmd.(*syntax.CallExpr); ok {
-				c.call(call, slices.Contains(behind, n))
-			}
 		case *syntax.Redirect:
 			c.Edits = c.Edits || writes(n)
 		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.FuncDecl:
@@ -61,9 +52,35 @@ func ParseCommand(line string) Command {
 		}
 		return true
 	})
+	for _, v := range invocations(line, c.file) {
+		c.add(v)
+	}
 	c.OnlyReads = len(c.Programs) > 0 && !c.Edits && !slices.ContainsFunc(c.Programs, func(p string) bool { return !readOnlyPrograms[p] && !pauses[p] })
-	c.file = file
 	return c
+}
+
+// add records what one program does.
+func (c *Command) add(v Invocation) {
+	filters := v.filters
+	v = v.innermost()
+	args := v.Words[1:]
+	c.Pauses = c.Pauses || slices.ContainsFunc(args, func(w string) bool {
+		flag, _, _ := strings.Cut(w, "=")
+		return waitFlags[flag]
+	})
+	program := strings.ToLower(v.Program)
+	if v.quoted || slices.Contains(launchers, program) || slices.Contains([]string{"cd", "true", "set", "export", ":"}, program) {
+		return
+	}
+	if verb := verbOf(program, args); verb != "" {
+		program += " " + verb
+	}
+	c.Pauses = c.Pauses || pauses[program]
+	c.Edits = c.Edits || edits(program, args)
+	if filters {
+		c.filters |= 1 << len(c.Programs)
+	}
+	c.Programs = append(c.Programs, program)
 }
 
 // Filters reports whether program i of Programs reads the output of another one.
@@ -73,6 +90,12 @@ func (c *Command) Filters(i int) bool { return c.filters>>i&1 != 0 }
 // numbers of jobs and attempts.
 func (c *Command) Key() string {
 	if c.file != nil {
+		syntax.Walk(c.file, func(n syntax.Node) bool {
+			if call, ok := n.(*syntax.CallExpr); ok {
+				maskNumbers(call)
+			}
+			return true
+		})
 		c.file.Stmts = pruned(c.file.Stmts)
 		var b strings.Builder
 		p := printers.Get().(*syntax.Printer)
@@ -132,108 +155,72 @@ func writes(r *syntax.Redirect) bool {
 	return false
 }
 
-// call records what a simple command runs, and replaces its irrelevant numbers by #.
-func (c *Command) call(n *syntax.CallExpr, filters bool) {
+// maskNumbers replaces numbers that do not change what a simple command does by #.
+func maskNumbers(n *syntax.CallExpr) {
 	for _, a := range n.Assigns {
 		if a.Name != nil && a.Value != nil && irrelevantNumber(a.Name.Value) {
 			a.Value.Parts = []syntax.WordPart{&syntax.Lit{Value: "#"}}
 		}
 	}
-	words := n.Args
-	for len(words) > 0 && slices.Contains(wrappers, name(words[0])) {
-		for words = words[1:]; len(words) > 0 && (strings.HasPrefix(words[0].Lit(), "-") || number(words[0].Lit()) || strings.Contains(words[0].Lit(), "=")); words = words[1:] {
-			continue
-		}
-	}
-	if len(words) == 0 {
-		return
-	}
-	program := name(words[0])
-	for i, w := range words[1:] {
-		lit := w.Lit()
-		flag, value, set := strings.Cut(lit, "=")
+	waits, before := false, ""
+	for _, w := range n.Args {
+		lit, masked := w.Lit(), ""
+		flag, value, _ := strings.Cut(lit, "=")
 		switch {
-		case pauses[program] && number(lit), set && irrelevantNumber(flag) && number(value), strings.HasPrefix(lit, "-j") && number(lit[2:]),
-			number(lit) && i > 0 && (words[i].Lit() == "-j" || strings.HasPrefix(words[i].Lit(), "-") && irrelevantNumber(words[i].Lit())):
-			if set {
-				flag += "="
-			} else if flag = ""; strings.HasPrefix(lit, "-j") {
-				flag = "-j"
-			}
-			w.Parts = []syntax.WordPart{&syntax.Lit{Value: flag + "#"}}
-		case waitFlags[flag]:
-			c.Pauses = true
+		case number(lit) && (waits || before == "-j" || strings.HasPrefix(before, "-") && irrelevantNumber(before)):
+			masked = "#"
+		case number(value) && irrelevantNumber(flag):
+			masked = flag + "=#"
+		case strings.HasPrefix(lit, "-j") && number(lit[2:]):
+			masked = "-j#"
 		}
-	}
-	if verb := verbOf(program, words[1:]); verb != "" {
-		program += " " + verb
-	}
-	switch program {
-	case "cd", "true", "set", "export", ":", "":
-		return
-	}
-	c.Pauses = c.Pauses || pauses[program]
-	c.Edits = c.Edits || edits(program, words[1:])
-	if len(c.Programs) < 32 {
-		c.Programs = append(c.Programs, program)
-		if filters {
-			c.filters |= 1 << (len(c.Programs) - 1)
+		if masked != "" {
+			w.Parts = []syntax.WordPart{&syntax.Lit{Value: masked}}
 		}
+		waits, before = waits || pauses[name(w)], lit
 	}
 }
 
 // name returns the program that a word names.
-func name(w *syntax.Word) string {
-	return programName(w.Lit())
-}
-
-func programName(word string) string {
-	return strings.ToLower(strings.TrimSuffix(word[strings.LastIndexByte(word, '/')+1:], ".exe"))
-}
+func name(w *syntax.Word) string { return strings.ToLower(program(w.Lit())) }
 
 // verbOf returns the subcommand of a program that has subcommands.
-func verbOf(program string, words []*syntax.Word) string {
+func verbOf(program string, words []string) string {
 	if !verbs[program] {
 		return ""
 	}
 	for i := 0; i < len(words); i++ {
-		switch lit := words[i].Lit(); {
-		case lit == "-C" || lit == "-c" || lit == "-n" || lit == "--namespace" || lit == "--context":
+		switch w := words[i]; {
+		case w == "-C" || w == "-c" || w == "-n" || w == "--namespace" || w == "--context":
 			i++
-		case lit != "" && lit[0] != '-':
-			if verb := strings.ToLower(lit); verb != "compose" && verb != "run" && verb != "pr" && verb != "rollout" || i+1 == len(words) {
-				return verb
-			} else if next := words[i+1].Lit(); next != "" && next[0] != '-' {
-				return verb + " " + strings.ToLower(next)
-			} else {
-				return verb
+		case w != "" && w[0] != '-':
+			verb := strings.ToLower(w)
+			if slices.Contains([]string{"compose", "run", "pr", "rollout"}, verb) && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
+				verb += " " + strings.ToLower(words[i+1])
 			}
+			return verb
 		}
 	}
 	return ""
 }
 
 // edits reports whether the options make a program change something that otherwise only reads.
-func edits(program string, words []*syntax.Word) bool {
-	for _, w := range words {
-		lit := w.Lit()
-		switch program {
-		case "sed":
-			if lit == "--in-place" || strings.HasPrefix(lit, "-") && !strings.HasPrefix(lit, "--") && strings.Contains(lit, "i") {
-				return true
-			}
-		case "find", "fd":
-			if lit == "-delete" || strings.HasPrefix(lit, "-exec") || lit == "-x" || lit == "-ok" {
-				return true
-			}
-		case "curl", "wget", "http":
-			if lit == "-d" || lit == "-F" || lit == "-T" || strings.HasPrefix(lit, "--data") || strings.HasPrefix(lit, "--form") || strings.HasPrefix(lit, "--upload") || strings.HasPrefix(lit, "--post") ||
-				(lit == "POST" || lit == "PUT" || lit == "DELETE" || lit == "PATCH" || lit == "-XPOST" || lit == "-XPUT" || lit == "-XDELETE" || lit == "-XPATCH") {
-				return true
-			}
+func edits(program string, words []string) bool {
+	return program == "tee" || slices.ContainsFunc(words, func(w string) bool {
+		begins := func(starts ...string) bool {
+			return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(w, s) })
 		}
-	}
-	return program == "tee"
+		switch program {
+		case "sed", "perl":
+			return w == "--in-place" || begins("-") && !begins("--") && strings.Contains(w, "i")
+		case "find", "fd":
+			return w == "-delete" || w == "-x" || w == "-ok" || begins("-exec")
+		case "curl", "wget", "http":
+			return w == "-d" || w == "-F" || w == "-T" || begins("--data", "--form", "--upload", "--post") ||
+				slices.Contains([]string{"POST", "PUT", "DELETE", "PATCH"}, strings.TrimPrefix(w, "-X"))
+		}
+		return false
+	})
 }
 
 // pruned returns the statements without irrelevant ones; if all are irrelevant, it returns all.
@@ -291,8 +278,6 @@ func irrelevantNumber(name string) bool {
 }
 
 var (
-	// wrappers run the command after them.
-	wrappers = []string{"sudo", "time", "command", "nohup", "exec", "env", "nice", "timeout", "stdbuf", "doas"}
 	// effectless programs have no effect that another call could depend on.
 	effectless = map[string]bool{
 		"sleep": true, "usleep": true, "echo": true, "printf": true, "true": true, ":": true, "date": true, "clear": true, "wait": true,

@@ -1,7 +1,6 @@
 package trajectory
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -98,9 +97,6 @@ func DeedsOfLine(line string) recovery.Deeds {
 	}
 	return out
 }
-
-// launchers are programs that run the command after their options.
-var launchers = []string{"sudo", "doas", "timeout", "nohup", "nice", "env", "stdbuf", "xargs", "time", "command", "exec"}
 
 // programDeeds is what programs do: always, by their first operand (the first matching entry of verbs counts), and by
 // words anywhere in their arguments.
@@ -207,23 +203,14 @@ func (v Invocation) deeds(depth int) (out recovery.Deeds) {
 		out |= deedsOfText(strings.Join(v.Words, " ")) & recovery.Deletes
 	case program == "yarn" && len(v.Operands()) == 0:
 		out |= installs
-	case program == "sed" || program == "perl":
-		if slices.ContainsFunc(v.Words[1:], func(w string) bool {
-			return w == "--in-place" || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "i")
-		}) {
-			out |= recovery.Writes
-		}
+	case (program == "sed" || program == "perl") && edits(program, v.Words[1:]):
+		out |= recovery.Writes
 	}
 	if interpreters[program] {
 		out |= v.interpreted(depth)
 	}
-	if slices.Contains(launchers, program) && depth < 4 {
-		for i, w := range v.Words[1:] {
-			if w != "" && w[0] != '-' && !strings.Contains(w, "=") && !number(w) {
-				out |= Invocation{Program: path.Base("/" + w), Words: v.Words[1+i:]}.deeds(depth + 1)
-				break
-			}
-		}
+	if inner, ok := v.launched(); ok && depth < 4 {
+		out |= inner.deeds(depth + 1)
 	}
 	if i := slices.Index(v.Words, "-c"); i > 0 && i+1 < len(v.Words) && depth < 2 && shells[program] {
 		for _, inner := range Invocations(v.Words[i+1]) {

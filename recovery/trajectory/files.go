@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"mvdan.cc/sh/v3/syntax"
 )
 
 // Act is what a call does to a file, in one word.
@@ -111,58 +110,32 @@ func filesOf(line string, add func(Act, string)) {
 		}
 		return
 	}
-	syntax.Walk(file, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.Redirect:
-			if w := literal(n.Word); writes(n) && isFile(w) {
-				add(Created, w)
-			} else if isFile(w) {
-				add(Read, w)
-			}
-		case *syntax.CallExpr:
-			if len(n.Args) < 2 {
-				break
-			}
-			act := Read
-			switch program := name(n.Args[0]); {
-			case program == "rm" || program == "git" && n.Args[1].Lit() == "rm":
-				act = Deleted
-			case program == "touch" || program == "tee" || program == "create":
-				act = Created
-			case edits(program, n.Args[1:]) && program == "sed":
-				act = Edited
-			}
-			for i, w := range n.Args[1:] {
-				if w := literal(w); isFile(w) {
-					if p := name(n.Args[0]); (p == "cp" || p == "mv") && i == len(n.Args)-2 {
-						act = Created
-					}
+	for _, v := range invocations(line, file) {
+		inner := v.innermost()
+		act, program, args := Read, strings.ToLower(inner.Program), inner.Words[1:]
+		switch {
+		case program == "rm" || program == "git" && len(args) > 0 && args[0] == "rm":
+			act = Deleted
+		case program == "touch" || program == "tee" || program == "create":
+			act = Created
+		case program == "sed" && edits(program, args):
+			act = Edited
+		}
+		addAll := func(act Act, words []string) {
+			for _, w := range words {
+				if isFile(w) {
 					add(act, w)
 				}
 			}
 		}
-		return true
-	})
-}
-
-// literal returns a word without its quotes if the shell expands nothing in it.
-func literal(w *syntax.Word) string {
-	if w == nil {
-		return ""
-	}
-	if len(w.Parts) == 1 {
-		switch q := w.Parts[0].(type) {
-		case *syntax.SglQuoted:
-			return q.Value
-		case *syntax.DblQuoted:
-			if len(q.Parts) == 1 {
-				if lit, ok := q.Parts[0].(*syntax.Lit); ok {
-					return lit.Value
-				}
-			}
+		if last := len(args) - 1; last > 0 && (program == "cp" || program == "mv") {
+			addAll(Read, args[:last])
+			args, act = args[last:], Created
 		}
+		addAll(act, args)
+		addAll(Created, v.Targets)
+		addAll(Read, v.inputs)
 	}
-	return w.Lit()
 }
 
 // isFile reports whether a word looks like a file name: it has an extension.

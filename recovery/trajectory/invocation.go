@@ -2,6 +2,7 @@ package trajectory
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -13,36 +14,55 @@ type Invocation struct {
 	Words   []string // the program as written, then its arguments; without quotes
 	Targets []string // files that its output is redirected to
 	Text    string   // as written
+	inputs  []string // files that it reads by redirection
+	filters bool     // it reads another one's output
+	quoted  bool     // the program is quoted, or the shell expands it
 }
 
 // maxInvocations limits the programs of a command line.
-const maxInvocations = 16
+const maxInvocations = 32
 
 // Invocations returns the programs that a command line runs, in order. A line that is invalid or too long is
 // returned as one program with its words.
-func Invocations(line string) (out []Invocation) {
+func Invocations(line string) []Invocation {
 	line = strings.TrimSpace(line)
 	if line == "" {
 		return nil
 	}
 	if file := parsed(line); file != nil {
-		syntax.Walk(file, func(n syntax.Node) bool {
-			if s, ok := n.(*syntax.Stmt); ok && len(out) < maxInvocations {
-				if call, ok := s.Cmd.(*syntax.CallExpr); ok {
-					out = append(out, invocation(line, s, call)...)
-				}
-			}
-			return true
-		})
-		return out
+		return invocations(line, file)
 	}
-	words := strings.Fields(line[:min(len(line), maxLine)])
-	return []Invocation{{Program: program(words[0]), Words: words, Text: line[:min(len(line), maxLine)]}}
+	line = line[:min(len(line), maxLine)]
+	words := strings.Fields(line)
+	return []Invocation{{Program: program(words[0]), Words: words, Text: line}}
 }
 
-// invocation returns what a simple command runs, without prefixes such as time and env; nil if it only sets
-// variables.
-func invocation(line string, s *syntax.Stmt, call *syntax.CallExpr) []Invocation {
+func invocations(line string, file *syntax.File) (out []Invocation) {
+	var behind []*syntax.Stmt // statements behind a pipe
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.BinaryCmd:
+			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
+				behind = append(behind, n.Y)
+			}
+		case *syntax.Stmt:
+			call, ok := n.Cmd.(*syntax.CallExpr)
+			if !ok || len(out) == maxInvocations {
+				break
+			}
+			if v := invocation(line, n, call); len(v.Words) > 0 {
+				v.filters = slices.Contains(behind, n)
+				out = append(out, v)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// invocation returns what a simple command runs, without prefixes such as time and env; it has no words if the command
+// only sets variables.
+func invocation(line string, s *syntax.Stmt, call *syntax.CallExpr) (v Invocation) {
 	args := call.Args
 	for len(args) > 0 {
 		if w := args[0].Lit(); w != "time" && w != "command" && w != "env" && (!strings.Contains(w, "=") || len(args) == len(call.Args)) {
@@ -51,20 +71,22 @@ func invocation(line string, s *syntax.Stmt, call *syntax.CallExpr) []Invocation
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return nil
+		return v
 	}
-	v := Invocation{Text: line[args[0].Pos().Offset():min(int(s.End().Offset()), len(line))]}
 	for _, w := range args {
 		v.Words = append(v.Words, plainWord(line, w.Parts))
 	}
 	for _, r := range s.Redirs {
 		if writes(r) {
 			v.Targets = append(v.Targets, plainWord(line, r.Word.Parts))
+		} else if r.Op == syntax.RdrIn {
+			v.inputs = append(v.inputs, plainWord(line, r.Word.Parts))
 		}
 	}
+	v.Text = line[args[0].Pos().Offset():min(int(s.End().Offset()), len(line))]
 	v.Text = strings.TrimRight(strings.TrimSuffix(strings.TrimSpace(v.Text), ";"), "& ")
-	v.Program = program(v.Words[0])
-	return []Invocation{v}
+	v.Program, v.quoted = program(v.Words[0]), args[0].Lit() == ""
+	return v
 }
 
 func program(word string) string { return path.Base("/" + strings.TrimSuffix(word, ".exe")) }
@@ -104,22 +126,29 @@ var prepares = map[string]bool{"cd": true, "export": true, "set": true, "true": 
 // Prepares reports whether the program only prepares or filters the work of others.
 func (v Invocation) Prepares() bool { return prepares[v.Program] }
 
-// runners are programs that run another one, after the given word if there is one.
-var runners = map[string]string{"timeout": "", "nohup": "", "nice": "", "env": "", "stdbuf": "", "xargs": "", "npx": "", "poetry": "run", "uv": "run",
-	"pipenv": "run", "bundle": "exec"}
+// launchers are programs that run the command after their options.
+var launchers = []string{"sudo", "doas", "timeout", "nohup", "nice", "env", "stdbuf", "xargs", "time", "command", "exec"}
 
-// Runs returns the program that finally runs.
-func (v Invocation) Runs() string {
-	verb, runs := runners[v.Program]
-	for _, w := range v.Operands() {
-		switch {
-		case !runs:
-			return v.Program
-		case verb != "":
-			runs, verb = w == verb, ""
-		case w[0] >= 'a' && w[0] <= 'z' && !strings.Contains(w, "="):
-			return program(w)
+// launched returns what a launcher runs; ok is false if the program is none.
+func (v Invocation) launched() (inner Invocation, ok bool) {
+	if !slices.Contains(launchers, strings.ToLower(v.Program)) {
+		return inner, false
+	}
+	for i, w := range v.Words {
+		if i > 0 && w != "" && w[0] != '-' && !strings.Contains(w, "=") && !number(w) {
+			return Invocation{Program: program(w), Words: v.Words[i:]}, true
 		}
 	}
-	return v.Program
+	return inner, false
 }
+
+// innermost returns what finally runs, behind all launchers.
+func (v Invocation) innermost() Invocation {
+	for inner, ok := v.launched(); ok; inner, ok = v.launched() {
+		v = inner
+	}
+	return v
+}
+
+// Runs returns the program that finally runs.
+func (v Invocation) Runs() string { return v.innermost().Program }
