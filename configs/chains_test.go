@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,12 +13,12 @@ import (
 // TestChains pins the strategies and their prior confidence, because metrics and
 // operators' files name them. It also validates the chains, which a start does not.
 func TestChains(t *testing.T) {
-	c, err := parseChains("chains.yaml", []byte(ChainsReference()))
+	c, err := Chains()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if unchecked, err := Chains(); err != nil || !reflect.DeepEqual(unchecked, c) {
-		t.Errorf("Chains: %v, %v", unchecked, err)
+	if _, err := c.With(annotate.Config{Chains: c}); err != nil {
+		t.Error(err)
 	}
 	type prior struct {
 		name       string
@@ -65,7 +64,11 @@ func TestChains(t *testing.T) {
 // TestChainsReferenceExplainsEverySlot: the comments document every slot of a template.
 func TestChainsReferenceExplainsEverySlot(t *testing.T) {
 	head, _, _ := strings.Cut(ChainsReference(), "command_not_found:")
-	_, err := parseChains("c", []byte("timeout:\n  - {name: x, confidence: 1, iterations: 1, steps: ['{zzzzzzzzzzzz}']}\n"))
+	c, err := Chains()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.With(annotate.Config{Chains: annotate.Chains{"timeout": {{Name: "own", Confidence: 1, Iterations: 1, Steps: []string{"{zzzzzzzzzzzz}"}}}}})
 	_, list, ok := strings.Cut(err.Error(), "there are tool, ")
 	if !ok {
 		t.Fatalf("the message does not list the slots: %v", err)
@@ -79,31 +82,6 @@ func TestChainsReferenceExplainsEverySlot(t *testing.T) {
 	}
 	if n < 12 {
 		t.Errorf("only %d slots were found", n)
-	}
-}
-
-func TestBadChainFiles(t *testing.T) {
-	whole := ChainsReference()
-	for _, c := range []struct{ name, text, want string }{
-		{"nothing", "", "c.yaml:1:1: command_not_found: has no chain"},
-		{"not YAML", "a: [", "c.yaml:1:4: is not valid YAML"},
-		{"a list", "- a", "c.yaml:1:1: must be a map"},
-		{"unknown key", strings.Replace(whole, "    iterations: 1\n", "    iteration: 1\n", 1),
-			"command_not_found[0].iteration: unknown key: did you mean iterations?"},
-		{"wrong value", strings.Replace(whole, "confidence: 0.9", "confidence: high", 1), "command_not_found[0].confidence: \"high\" is not a number"},
-		{"no end", strings.Replace(whole, "name: ask_user", "name: tell_user", 1), "command_not_found[2].name: a chain ends with ask_user"},
-		{"twice", strings.Replace(whole, "name: manual_installation", "name: alternative_command", 1),
-			"command_not_found[1].name: \"alternative_command\" is used twice"},
-		{"category", strings.Replace(whole, "\ntimeout:", "\ntime_out:", 1), "timeout: has no chain"},
-		{"category", strings.Replace(whole, "\ntimeout:", "\ntime_out:", 1), "there is no category \"time_out\""},
-		{"risky", strings.Replace(whole, "    risky: true\n", "", 1), "mark the strategy with risky: true"},
-		{"another user", strings.Replace(whole, "Delete what", "Delete with sudo what", 1), "another user (sudo)"},
-	} {
-		_, err := parseChains("c.yaml", []byte(c.text))
-		var list Errors
-		if !errors.As(err, &list) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %s", c.name, err, c.want)
-		}
 	}
 }
 
@@ -169,30 +147,4 @@ func TestOperatorsChains(t *testing.T) {
 	if len(got) != len(want) {
 		t.Errorf("%d problems, want %d:\n%s", len(got), len(want), err)
 	}
-}
-
-func FuzzParseChains(f *testing.F) {
-	f.Add([]byte(ChainsReference()))
-	f.Add([]byte("timeout: [{name: x, steps: ['{a} || {b']}]"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := parseChains("c.yaml", data)
-		if err == nil && c.Validate() != nil {
-			t.Fatal("chains that are not valid pass")
-		}
-	})
-}
-
-// parseChains parses a complete set of recovery chains as strictly as a
-// configuration: every category must have a chain, and every strategy all of its
-// parts. The error is an [Errors]; no text makes it panic.
-func parseChains(name string, data []byte) (annotate.Chains, error) {
-	var c annotate.Chains
-	r := newReader(name)
-	if r.readInto(reflect.ValueOf(&c).Elem(), data) {
-		r.reportAll("", c.Validate())
-	}
-	if len(r.problems) > 0 {
-		return nil, sortProblems(r.problems)
-	}
-	return c, nil
 }

@@ -135,30 +135,6 @@ func (s Strategy) changed(by Strategy) Strategy {
 	return s
 }
 
-// Validate reports every problem of complete chains: each of the ten categories must have a chain, the chain
-// must end with ask_user, and every strategy must be complete.
-func (c Chains) Validate() error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		_, problems := changed(c[name], c[name], name)
-		if !isCategory(name) {
-			problems = []error{fmt.Errorf("there is no category %q", short(name))}
-		}
-		errs = append(errs, problems...)
-	}
-	for _, category := range recovery.Categories() {
-		chain := c[string(category)]
-		last := len(chain) - 1
-		switch at := slices.IndexFunc(chain, func(s Strategy) bool { return s.Name == AskUser }); {
-		case last < 0:
-			errs = append(errs, fmt.Errorf("%s: has no chain", category))
-		case at != last:
-			errs = append(errs, fmt.Errorf("%s[%d].name: a chain ends with %s, and has it once", category, last, AskUser))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 var strategyName = recovery.NewPattern(`^[a-z][a-z0-9_]{1,39}$`)
 
 // elevated matches commands that run as another user. No step contains them, whatever the configuration permits,
