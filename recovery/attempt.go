@@ -262,12 +262,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		r.Flush(ctx, r.x.Changed...)
 	}
 	if res := rc.attempt.Resume; res != nil && !res.Calls {
-		ev := r.event(EventStreamResumed, nil)
-		ev.Target, ev.Strategy, ev.Way = rc.ticket.Target, rc.strategy, res.Way
-		r.Observer.Observe(ev)
-		if res.Way == WayReplay && r.x.Body.Sampled() {
-			r.repeaters.add(rc.ticket.Target)
-		}
+		r.reportResumed(res.Way)
 	}
 	unwatch := r.watchPauses(ctx, rc, a)
 	rest, f := r.handOver(ctx, a, rc.ticket.Target)
@@ -308,6 +303,17 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		return rescued, nil
 	}
 	return nil, f
+}
+
+// reportResumed reports that the live attempt continues an answer.
+func (r *run) reportResumed(way Way) {
+	t := r.live.ticket.Target
+	ev := r.event(EventStreamResumed, nil)
+	ev.Target, ev.Strategy, ev.Way = t, r.live.strategy, way
+	r.Observer.Observe(ev)
+	if way == WayReplay && r.x.Body.Sampled() {
+		r.repeaters.add(t)
+	}
 }
 
 // handOver delivers an answer. If the delivery panics, it is unknown what the client received, so nothing can follow.

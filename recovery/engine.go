@@ -205,15 +205,8 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 	r := run{Engine: e, x: x, sender: s, Health: e.Health.For(x.Client())}
 	x.config = &e.Config
 	x.deadline = x.Started.Add(r.patience())
-	for _, st := range e.Stages {
-		var err error
-		before := x.Findings
-		if !r.guard("stage", func() { err = st.Prepare(ctx, x) }) {
-			x.Findings = before
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
 	}
 	if x.Reply != nil {
 		x.Did(x.Reply.Action)
@@ -251,6 +244,21 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 			return nil, ErrClientGone
 		}
 	}
+}
+
+// prepare runs the stages. What a stage found before it panicked does not count.
+func (r *run) prepare(ctx context.Context) error {
+	for _, st := range r.Stages {
+		var err error
+		before := r.x.Findings
+		if !r.guard("stage", func() { err = st.Prepare(ctx, r.x) }) {
+			r.x.Findings = before
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // patience returns how long the client waits for the first byte.
@@ -500,15 +508,18 @@ func (r *run) succeeded() {
 		r.Keeper.Keep(x.Pin, c.Target)
 	}
 	if x.fallback = c.Rank > x.Candidates[0].Rank; x.fallback {
-		ev := r.event(EventFallbackUsed, nil)
-		ev.Target, ev.Strategy = c.Target, r.live.strategy
-		r.Observer.Observe(ev)
+		r.reportAnswer(EventFallbackUsed, c.Target)
 	}
 	if len(x.Attempts) > 1 {
-		ev := r.event(EventRecoverySuccess, nil)
-		ev.Target, ev.Strategy = c.Target, r.live.strategy
-		r.Observer.Observe(ev)
+		r.reportAnswer(EventRecoverySuccess, c.Target)
 	}
+}
+
+// reportAnswer sends an event about the final answer's attempt.
+func (r *run) reportAnswer(name EventName, t Target) {
+	ev := r.event(name, nil)
+	ev.Target, ev.Strategy = t, r.live.strategy
+	r.Observer.Observe(ev)
 }
 
 // giveUp returns the failure that the client gets: the first one after text was delivered, else the last one that came

@@ -157,9 +157,9 @@ func cools(f *recovery.Failure) bool {
 	return f != nil && f.Spec != nil && (f.Spec.Cools || f.Spec.Counts && f.Signal.RetryAfter > 0)
 }
 
-// cool starts a cool-down; ok is false if there is none. The client's own credential cools down only after failures that
+// cool starts a cool-down, if there is one, and appends its event. The client's own credential cools down only after failures that
 // pass without its owner, such as rate limits: the owner may add credit or replace it at any time.
-func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recovery.Event, bool) {
+func (s *Set) cool(events []recovery.Event, t recovery.Target, o recovery.Outcome, now time.Time) []recovery.Event {
 	f := o.Failure
 	d := s.cfg.Cooldown
 	if f.Signal.HasRetryAfter {
@@ -168,17 +168,17 @@ func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recove
 		d = credentialCooldown
 	}
 	if o.Client && f.Scope() == recovery.ScopeCredential && f.Class() != recovery.RateLimit {
-		return recovery.Event{}, false
+		return events
 	}
 	if d = min(d, s.cfg.CooldownMax); d <= 0 {
-		return recovery.Event{}, false
+		return events
 	}
 	until := now.Add(d)
 	s.board.Post(BoardCooldowns, store.Field{
 		Name: s.names.Of(t), Value: fmt.Appendf(nil, "%s %d %d", f.Class(), now.UnixMilli(), until.UnixMilli()), Until: until.Add(rampSteps * rampStep(d)),
 	}, true)
 	s.cooled(t, ramp{until: until, step: rampStep(d)}, now)
-	return recovery.Event{Name: recovery.EventTargetCooled, Time: now, Target: t, Class: f.Class(), Until: until, Wait: d}, true
+	return append(events, recovery.Event{Name: recovery.EventTargetCooled, Time: now, Target: t, Class: f.Class(), Until: until, Wait: d})
 }
 
 // credentialCooldown is the cool-down of a gateway's key that was refused or whose quota is used up: long enough to try it

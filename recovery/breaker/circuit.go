@@ -112,38 +112,43 @@ func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, fail
 		s.open(e, next, now)
 		if !state.open { // a failed probe causes no event
 			e.opened = now
-			events = append(events, recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: ticket.Target.Keyless(), Class: recovery.Class(next.class), Until: next.until})
+			events = changed(events, recovery.EventBreakerOpened, now, ticket.Target, "", next)
 		}
 	case what == opens && p != nil && !p.open:
-		events = append(events, p.opens(ticket, o.Failure, now, length)...)
+		events = p.opens(events, ticket, o.Failure, now, length)
 	case what == closes:
 		e.forget()
 		s.board.Remove(BoardBreakers, e.field)
-		events = append(events, recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: ticket.Target.Keyless()})
+		events = changed(events, recovery.EventBreakerClosed, now, ticket.Target, "", opening{})
 	}
 	if p == nil {
 		return events
 	}
 	switch what, length := p.judge(&s.cfg, p.opening, ticket.ClientProbe, failed, now); what {
 	case opens:
-		events = append(events, p.opens(ticket, o.Failure, now, length)...)
+		events = p.opens(events, ticket, o.Failure, now, length)
 	case closes:
 		p.forget()
 		p.opening = opening{}
-		events = append(events, recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: ticket.Target.Keyless(), Key: ticket.Client})
+		events = changed(events, recovery.EventBreakerClosed, now, ticket.Target, ticket.Client, opening{})
 	}
 	return events
 }
 
-// opens opens the client's circuit, or keeps it open. It returns an event only if the circuit was closed.
-func (p *personal) opens(ticket recovery.Ticket, f *recovery.Failure, now time.Time, length time.Duration) []recovery.Event {
+// changed appends the event of a circuit that opened or closed. client is empty for the circuit of all clients.
+func changed(events []recovery.Event, name recovery.EventName, now time.Time, t recovery.Target, client string, o opening) []recovery.Event {
+	return append(events, recovery.Event{Name: name, Time: now, Target: t.Keyless(), Key: client, Class: recovery.Class(o.class), Until: o.until})
+}
+
+// opens opens the client's circuit, or keeps it open. It appends an event only if the circuit was closed.
+func (p *personal) opens(events []recovery.Event, ticket recovery.Ticket, f *recovery.Failure, now time.Time, length time.Duration) []recovery.Event {
 	was := p.open
 	p.good, p.opening = 0, p.prolonged(f, now, length)
 	if was {
-		return nil
+		return events
 	}
 	p.opened = now
-	return []recovery.Event{{Name: recovery.EventBreakerOpened, Time: now, Target: ticket.Target.Keyless(), Key: ticket.Client, Class: recovery.Class(p.class), Until: p.until}}
+	return changed(events, recovery.EventBreakerOpened, now, ticket.Target, ticket.Client, p.opening)
 }
 
 // clientCircuit returns the circuit of a client, nil if it has none. It closes a circuit that had no traffic for a while.

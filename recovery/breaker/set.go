@@ -256,12 +256,10 @@ func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
 	}
 	s.remember(ticket.Target, o, now)
 	if cools(o.Failure) {
-		if ev, ok := s.cool(ticket.Target, o, now); ok {
-			events = append(events, ev)
-		}
+		events = s.cool(events, ticket.Target, o, now)
 	}
 	s.mu.Unlock()
-	for _, ev := range events {
-		s.observer.Observe(ev)
+	for i := range events {
+		s.observer.Observe(events[i])
 	}
 }
