@@ -325,6 +325,9 @@ func (k *Core) mode(h http.Header) (recovery.Mode, error) {
 	return mode, nil
 }
 
+// longContext begins the names of Anthropic's betas of a larger context window, as in context-1m-2025-08-07.
+const longContext = "context-1m"
+
 // describe fills the exchange with facts about the request and its client.
 func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error {
 	req, body := c.Request(), x.Body
@@ -343,6 +346,7 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 		return err
 	}
 	x.Patience = patienceOf(req.Header)
+	x.LongContext = strings.Contains(strings.Join(req.Header["Anthropic-Beta"], ","), longContext)
 	if who.passes {
 		x.Credential = k.labels.of(who.credential)
 	}

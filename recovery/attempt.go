@@ -386,7 +386,7 @@ func (r *run) recordFailure(rc *racer, f *Failure) {
 		for i := range x.Candidates {
 			o := &x.Candidates[i]
 			if o.Window == 0 {
-				r.guard("windows", func() { o.Window = r.Knowledge.Window(o.Target) })
+				r.guard("windows", func() { o.Window = r.Knowledge.Window(x.Windowed(o.Target)) })
 			}
 			o.Small = o.Small || o.Target == c.Target || o.Window > 0 && o.Window <= limit
 		}

@@ -31,6 +31,8 @@ type Exchange struct {
 	Trusted    bool          // the request uses the gateway's credentials, or none
 	Patience   time.Duration // the client's own timeout, 0 if unknown
 	Started    time.Time
+	// LongContext is set if the client asks for a larger context window than the model's usual one.
+	LongContext bool
 	// Side reports whether the request is not part of the conversation but serves the client itself: a title, its own
 	// summary, a probe. Nil means no.
 	Side func() bool
@@ -209,6 +211,14 @@ func (x *Exchange) Client() string {
 		return x.Key
 	}
 	return x.Credential
+}
+
+// Windowed returns the target under which its context window for this request is known.
+func (x *Exchange) Windowed(t Target) Target {
+	if x.LongContext {
+		t.Model += " (long context)"
+	}
+	return t
 }
 
 // PersonSpokeLast reports whether a person wrote something after the tool results. Their words take precedence over advice.

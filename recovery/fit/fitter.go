@@ -95,8 +95,8 @@ func (f *Fitter) secret(x *recovery.Exchange) []byte {
 
 // window returns the context window of a target in tokens: as a refusal stated it, else as this
 // session's last refusal showed, else as configured; 0 if it is unknown.
-func (f *Fitter) window(c *recovery.Choice, s *session) int {
-	if n := f.windows.Window(c.Target); n > 0 {
+func (f *Fitter) window(x *recovery.Exchange, c *recovery.Choice, s *session) int {
+	if n := f.windows.Window(x.Windowed(c.Target)); n > 0 {
 		return n
 	}
 	if s != nil && s.Window > 0 && s.Target == targetHash(c.Target) {
@@ -108,7 +108,7 @@ func (f *Fitter) window(c *recovery.Choice, s *session) int {
 // smallestWindow returns the smallest known window of the candidates, 0 if none is known.
 func (f *Fitter) smallestWindow(x *recovery.Exchange) (least int) {
 	for i := range x.Candidates {
-		if n := f.window(&x.Candidates[i], nil); n > 0 && (least == 0 || n < least) {
+		if n := f.window(x, &x.Candidates[i], nil); n > 0 && (least == 0 || n < least) {
 			least = n
 		}
 	}
@@ -130,7 +130,7 @@ func (f *Fitter) large(x *recovery.Exchange) bool {
 // reportsMatter reports whether the upstream's token count is worth keeping: a window is
 // known, or was exceeded lately, and the request is not far below it.
 func (f *Fitter) reportsMatter(x *recovery.Exchange) bool {
-	exceeded := func(c recovery.Choice) bool { return f.windows.Overflowed(c.Target) }
+	exceeded := func(c recovery.Choice) bool { return f.windows.Overflowed(x.Windowed(c.Target)) }
 	return (f.smallestWindow(x) > 0 || slices.ContainsFunc(x.Candidates, exceeded)) && f.large(x)
 }
 

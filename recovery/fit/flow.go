@@ -54,7 +54,7 @@ func (d *draft) prepare(ctx context.Context) *recovery.Fitted {
 			return fitted
 		}
 	}
-	if window := f.window(c, d.session); window > 0 {
+	if window := f.window(x, c, d.session); window > 0 {
 		if fitted := d.fitEarly(ctx, c, window); fitted != nil {
 			return fitted
 		}
@@ -198,11 +198,11 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 	scale = f.scaleFor(c.Model, d.session, refused)
 	window, stated := LimitFrom(fail)
 	if d.quoted = fail.Quoted; !d.quoted {
-		f.windows.LearnWindow(c.Target, window, d.x.ID)
+		f.windows.LearnWindow(d.x.Windowed(c.Target), window, d.x.ID)
 	}
 	if !stated {
-		window = f.window(c, d.session)
-		guessed := f.windows.Window(c.Target) == 0 && c.Window == 0 && scale.upstream(raw) < window // after an earlier refusal of this session
+		window = f.window(d.x, c, d.session)
+		guessed := f.windows.Window(d.x.Windowed(c.Target)) == 0 && c.Window == 0 && scale.upstream(raw) < window // after an earlier refusal of this session
 		if window == 0 || guessed || d.fitCalls > 1 && d.fittedWindow > 0 && window >= d.fittedWindow {
 			// The window is unknown, or larger than a refused prompt: take the refused prompt
 			// for the limit. The reserve for the answer is added, since too small a window would

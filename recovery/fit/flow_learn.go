@@ -63,7 +63,7 @@ func (d *draft) Learn(c *recovery.Choice, u recovery.Usage) {
 	if x.Fitted != nil {
 		sent = x.Fitted.Body
 		if !d.quoted {
-			f.windows.LearnWindow(c.Target, 0, x.ID) // renews the window's lifetime
+			f.windows.LearnWindow(x.Windowed(c.Target), 0, x.ID) // renews the window's lifetime
 		}
 	}
 	if d.next != nil {
@@ -78,7 +78,7 @@ func (d *draft) Learn(c *recovery.Choice, u recovery.Usage) {
 	next := cmp.Or(f.memory.local(x.Session), d.next, d.session, &session{})
 	x.Retain()
 	id, request, target, model := x.Session, x.ID, c.Target, c.Model
-	window := f.window(c, next)
+	window := f.window(x, c, next)
 	f.memory.enqueue(func() { f.learn(id, request, target, model, window, sent, next, u) })
 }
 
