@@ -3,9 +3,12 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -325,8 +328,22 @@ func (k *Core) mode(h http.Header) (recovery.Mode, error) {
 	return mode, nil
 }
 
-// longContext begins the names of Anthropic's betas of a larger context window, as in context-1m-2025-08-07.
-const longContext = "context-1m"
+// betasOf returns a label of the betas that the client asks for, equal for equal sets and empty for none, and whether a larger context
+// window is among them, as in context-1m-2025-08-07.
+func betasOf(h http.Header) (label string, longContext bool) {
+	values := h["Anthropic-Beta"]
+	if len(values) == 0 {
+		return "", false
+	}
+	names := strings.FieldsFunc(strings.Join(values, ","), func(r rune) bool { return r == ',' || r == ' ' })
+	slices.Sort(names)
+	set := strings.Join(slices.Compact(names), ",")
+	if set == "" {
+		return "", false
+	}
+	sum := sha256.Sum256([]byte(set))
+	return hex.EncodeToString(sum[:4]), strings.Contains(set, "context-1m")
+}
 
 // describe fills the exchange with facts about the request and its client.
 func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error {
@@ -346,7 +363,7 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 		return err
 	}
 	x.Patience = patienceOf(req.Header)
-	x.LongContext = strings.Contains(strings.Join(req.Header["Anthropic-Beta"], ","), longContext)
+	x.Betas, x.LongContext = betasOf(req.Header)
 	if who.passes {
 		x.Credential = k.labels.of(who.credential)
 	}

@@ -44,7 +44,7 @@ func (s *sender) keepsThoughts(a *recovery.Attempt) bool {
 		return false
 	}
 	return a.Edited && bytes.Contains(a.Body, []byte(recovery.ThoughtMissing)) ||
-		slices.Contains(s.core.Engine.Knowledge.Edits(a.Target.Target), recovery.Edit{Conform: recovery.ConformThought})
+		slices.Contains(s.core.Engine.Knowledge.Edits(s.x.Known(a.Target.Target)), recovery.Edit{Conform: recovery.ConformThought})
 }
 
 // keepThought stores the reasoning that led to a call.

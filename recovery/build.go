@@ -30,7 +30,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 		guidance = x.Guidance
 	}
 	if !x.plain && x.Mode == ModeAct {
-		learned = r.Knowledge.Edits(c.Target)
+		learned = r.Knowledge.Edits(r.x.Known(c.Target))
 	}
 	if a.Resume != nil && (a.Resume.Calls || a.Resume.Way == WayReplay || a.Resume.Way == WayListen || a.Resume.fetches()) {
 		a.Resume = nil // the same request is sent again
@@ -130,7 +130,7 @@ var errBare = errors.New("the edits of this attempt cannot be made")
 func (r *run) changes(candidate int, ed Edit) bool {
 	b := r.x.current()
 	c := &r.x.Candidates[candidate]
-	list := append(append([]Edit(nil), r.Knowledge.Edits(c.Target)...), c.Edits...)
+	list := append(append([]Edit(nil), r.Knowledge.Edits(r.x.Known(c.Target))...), c.Edits...)
 	before, err := r.withEdits(b, list)
 	if err != nil {
 		return false

@@ -490,14 +490,14 @@ func (r *run) recordAction(a Action, f *Failure) {
 func (r *run) succeeded() {
 	x, c := r.x, &r.x.Candidates[r.live.choice]
 	if c.doubted {
-		r.Knowledge.Forget(c.Target)
+		r.Knowledge.Forget(x.Known(c.Target))
 	}
 	forAll, own := c.lasting()
 	if len(forAll) > 0 {
-		r.Knowledge.Learn(c.Target.Keyless(), forAll, x.ID)
+		r.Knowledge.Learn(x.Known(c.Target.Keyless()), forAll, x.ID)
 	}
 	if len(own) > 0 {
-		r.Knowledge.Learn(c.Target, own, x.ID)
+		r.Knowledge.Learn(x.Known(c.Target), own, x.ID)
 	}
 	if x.Fitting != nil && x.Mode == ModeAct {
 		r.guard("fitter", func() { x.Fitting.Learn(c, x.usage) })

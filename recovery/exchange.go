@@ -33,6 +33,9 @@ type Exchange struct {
 	Started    time.Time
 	// LongContext is set if the client asks for a larger context window than the model's usual one.
 	LongContext bool
+	// Betas identifies the features in test at the provider that the client asks for with headers, which decide what a target
+	// refuses; empty for none.
+	Betas string
 	// Side reports whether the request is not part of the conversation but serves the client itself: a title, its own
 	// summary, a probe. Nil means no.
 	Side func() bool
@@ -217,6 +220,14 @@ func (x *Exchange) Client() string {
 func (x *Exchange) Windowed(t Target) Target {
 	if x.LongContext {
 		t.Model += " (long context)"
+	}
+	return t
+}
+
+// Known returns the target under which it is known what it refuses of requests like this.
+func (x *Exchange) Known(t Target) Target {
+	if x.Betas != "" {
+		t.Model += " (betas " + x.Betas + ")"
 	}
 	return t
 }
