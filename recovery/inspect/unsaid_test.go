@@ -91,6 +91,12 @@ func TestBriefRefusals(t *testing.T) {
 		{"bash", "pip list | head -1", "Package Version\nERROR: Pipe to stdout was broken", false},
 		{"search", "", "未找到与「猫」相关的内容。", false},
 		{"loans", "", "You don't have any paid off loans", false},
+		{"queue_push", "", "The job won't start: no free slots", true},
+		{"order_pay", "", "Payment was declined", true},
+		{"db_insert", "", "Row 12 is out of range", true},
+		{"job_cancel", "", "Job 4 cancelled", false},
+		{"build_get", "", "Build 4: failed", false},
+		{"timer_set", "", "Timeout is 30 seconds", false},
 		{"words", "", "No words found in the specified range", false},
 		{"bash", "./train.sh", "reading a.csv\nERROR: no data in a.csv\nreading b.csv\n=== All runs completed ===", false},
 		{"bash", "./status.sh", "The deployment is not ready", false}, // asking again is patience
