@@ -368,7 +368,7 @@ func (v *view) briefFailure() (line string, ok bool) {
 	}
 	for _, i := range []int{0, last} {
 		text := v.lines[i].text
-		alone := len(v.lines) == 1 && v.is(i, logged) && !v.is(i, wentOn) // the last words of a program that logs them
+		alone := len(v.lines) == 1 && !v.is(i, wentOn) && !v.quotesSource(i) // no entry among others of a log or of tests
 		if v.is(i, shortFailure) && !v.is(i, goesOn) && (alone || !v.foreign(i)) && !v.is(i, quotations) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
 			return text, true
 		}

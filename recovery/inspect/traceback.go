@@ -61,7 +61,7 @@ func (v *view) traceback() finding {
 	tail := len(v.lines) - 1 - end
 	switch {
 	case v.outcome == failed:
-	case v.wentOnAfter(end):
+	case v.wentOnAfter(end), strings.HasPrefix(v.lines[end].text, "BrokenPipeError"): // its reader had enough
 		return finding{}
 	case v.outcome == succeeded && at == 0 && tail <= 2:
 		// behind a pipe that hides the exit code, or printed by a program that continued

@@ -28,6 +28,7 @@ func TestWordsAlone(t *testing.T) {
 		{"round32", 0.91, 0.95, nil, 112},
 		{"round33", 0.93, 0.98, []string{"zg0116"}, 111},
 		{"round34", 0.85, 0.95, []string{"zh0100"}, 73},
+		{"round35", 0.97, 0.97, nil, 66},
 	} {
 		var flagged []string
 		failed, seen, coded, successes := 0, 0, 0, 0
@@ -97,6 +98,10 @@ func TestBriefRefusals(t *testing.T) {
 		{"job_cancel", "", "Job 4 cancelled", false},
 		{"build_get", "", "Build 4: failed", false},
 		{"timer_set", "", "Timeout is 30 seconds", false},
+		{"bash", "python3 rows.py | head -1", "row 1\nTraceback (most recent call last):\n  File \"rows.py\", line 2, in <module>\nBrokenPipeError: [Errno 32] Broken pipe", false},
+		{"bash", "node formato.js", "El formato no es el esperado.", true},
+		{"bash", "./gates.sh", "✗ gates FAILED — push aborted.", true},
+		{"product_check", "", "unexpected status code: 500", true},
 		{"words", "", "No words found in the specified range", false},
 		{"bash", "./train.sh", "reading a.csv\nERROR: no data in a.csv\nreading b.csv\n=== All runs completed ===", false},
 		{"bash", "./status.sh", "The deployment is not ready", false}, // asking again is patience
