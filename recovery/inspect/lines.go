@@ -262,7 +262,7 @@ func (v *view) atLongEnd(i, end int) bool {
 }
 
 // endsWell matches last lines that state success or are a result.
-var endsWell = recovery.NewPattern(`(?i)(?:^|[^\w-])(?:done|finished|completed?|succe(?:ss|eded|ssful|ssfully)|ready|(?:re)?connected|ok)[.!]*[ =*-]*$|^\W*success: |^[{\[]".*[}\]]$`)
+var endsWell = recovery.NewPattern(`(?i)(?:^|[^\w-])(?:done|finished|completed?|succe(?:ss|eded|ssful|ssfully)|ready|(?:re)?connected|ok)[.!]*[ =*-]*$|^\W*success: |\bsuccessfully \w+ed\b|^[{\[]".*[}\]]$`)
 
 // denies matches words that negate such a line.
 var denies = recovery.NewPattern(`(?i)\b(?:not|no|never|fail\w*|error\w*|un\w+|cannot|can't|0)\b`)

@@ -102,6 +102,8 @@ func TestBriefRefusals(t *testing.T) {
 		{"bash", "node formato.js", "El formato no es el esperado.", true},
 		{"bash", "./gates.sh", "✗ gates FAILED — push aborted.", true},
 		{"product_check", "", "unexpected status code: 500", true},
+		{"bash", "./cache.sh", "no space left on device\nPruned the cache\n🎉 Model successfully cached for use!", false},
+		{"bash", "./edge.sh", "case 4\nERROR (expected): cannot open the file", false},
 		{"words", "", "No words found in the specified range", false},
 		{"bash", "./train.sh", "reading a.csv\nERROR: no data in a.csv\nreading b.csv\n=== All runs completed ===", false},
 		{"bash", "./status.sh", "The deployment is not ready", false}, // asking again is patience
