@@ -165,7 +165,7 @@ func (w *writer) earlierSteps(t trouble) {
 			}
 			if len(steps) < maxSteps {
 				text := m.Text()
-				steps = append(steps, step{line(r.Tool+" "+r.Arguments, maxStep), line(text, maxStep), trajectory.Ends(text, maxFact*2/3, maxFact/3)})
+				steps = append(steps, step{trajectory.OneLine(r.Tool+" "+r.Arguments, maxStep), trajectory.OneLine(text, maxStep), trajectory.Ends(text, maxFact*2/3, maxFact/3)})
 			}
 		}
 	}
@@ -195,15 +195,10 @@ func (w *writer) earlierSteps(t trouble) {
 	var b strings.Builder
 	for _, a := range tried {
 		if size += maxStep; size <= w.room {
-			b.WriteString("- " + line(a, 2*maxStep) + "\n")
+			b.WriteString("- " + trajectory.OneLine(a, 2*maxStep) + "\n")
 		}
 	}
 	w.data(fmt.Sprintf("Tried before with %q", trajectory.Shorten(t.tool, 100)), b.String())
-}
-
-// line returns a text on one line of at most n runes.
-func line(s string, n int) string {
-	return trajectory.Shorten(strings.Join(strings.Fields(s[:min(len(s), 8*n)]), " "), n)
 }
 
 // tools lists the tools with their parameters, the failing one first.
@@ -211,7 +206,7 @@ func (w *writer) tools(list []transcript.Tool, failed string) string {
 	var b strings.Builder
 	b.WriteString("The tools:\n" + w.mark + "\n")
 	one := func(t transcript.Tool) {
-		fmt.Fprintf(&b, "- %s: %s\n  parameters: %s\n", trajectory.Shorten(t.Name, 100), line(t.Description, maxAbout), line(string(t.Parameters), maxSchema))
+		fmt.Fprintf(&b, "- %s: %s\n  parameters: %s\n", trajectory.Shorten(t.Name, 100), trajectory.OneLine(t.Description, maxAbout), trajectory.OneLine(string(t.Parameters), maxSchema))
 	}
 	first := slices.IndexFunc(list, func(t transcript.Tool) bool { return t.Name == failed })
 	if first >= 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/tidwall/gjson"
 
@@ -126,7 +125,7 @@ func (s *Planner) read(text string, c *call, cfg *Config) (*recovery.Plan, error
 
 // words cleans a text of the planner; it returns "" if the text names an unknown host or a secret file.
 func (c *call) words(text string, n int) string {
-	if text = plain(text, n); !c.hostsKnown(text) || !hidesNoSecret(text) {
+	if text = trajectory.OneLine(text, n); !c.hostsKnown(text) || !hidesNoSecret(text) {
 		return ""
 	}
 	return text
@@ -307,21 +306,6 @@ func walk(v gjson.Result, depth int, visit func(text string) error) (err error) 
 		}
 	}
 	return err
-}
-
-// plain returns a text on one line of at most n runes, without invisible characters.
-func plain(s string, n int) string {
-	s = trajectory.WithoutEscapes(s[:min(len(s), 8*n)])
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp) || r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, s)
-	return line(s, n)
 }
 
 func short(s string) string { return trajectory.Shorten(s, 40) }

@@ -2,6 +2,7 @@ package trajectory
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -23,6 +24,21 @@ func Shorten(s string, n int) string {
 		}
 	}
 	return s
+}
+
+// OneLine returns a text on one line of at most n runes, without terminal escapes, control characters and invisible
+// ones. It is idempotent.
+func OneLine(s string, n int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r == utf8.RuneError, unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs):
+			return -1
+		}
+		return r
+	}, WithoutEscapes(s[:min(len(s), 16*n)])) // four bytes per rune, and room for what is removed
+	return Shorten(strings.Join(strings.Fields(s), " "), n)
 }
 
 // Ends returns at most head bytes from the beginning and tail bytes from the end of a text, in whole lines if it
