@@ -14,15 +14,15 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7018,
 
-	"recovery/annotate":   3403,
+	"recovery/annotate":   3056,
 	"recovery/classify":   2931,
 	"recovery/fit":        4245,
 	"recovery/inspect":    4883,
-	"recovery/learn":      2069,
-	"recovery/plan":       1824,
+	"recovery/learn":      2054,
+	"recovery/plan":       1803,
 	"recovery/repair":     4964,
 	"recovery/rule":       1244,
-	"recovery/trajectory": 3041,
+	"recovery/trajectory": 2895,
 	"recovery/transcript": 5732,
 }
 

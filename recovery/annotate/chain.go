@@ -40,17 +40,6 @@ type Strategy struct {
 // read-only.
 type Chains map[string][]Strategy
 
-// chainNames returns the names of all chains: the ten categories and [recovery.EditFailed].
-func chainNames() []string {
-	var out []string
-	for _, c := range recovery.Categories() {
-		out = append(out, string(c))
-	}
-	return append(out, recovery.EditFailed)
-}
-
-func isCategory(name string) bool { return slices.Contains(chainNames(), name) }
-
 // With returns the chains with an operator's changes applied. An entry with the name of an existing strategy
 // changes that strategy: zero values keep the old value, and a risky strategy stays risky. Any other entry adds
 // a strategy. The error joins all problems; each message begins with the key, such as
@@ -59,7 +48,7 @@ func (c Chains) With(cfg Config) (Chains, error) {
 	var errs []error
 	out := maps.Clone(c)
 	for _, category := range slices.Sorted(maps.Keys(cfg.Chains)) {
-		if len(c[category]) > 0 && isCategory(category) {
+		if len(c[category]) > 0 {
 			chain, problems := changed(c[category], cfg.Chains[category], "chains."+category)
 			out[category], errs = chain, append(errs, problems...)
 			continue

@@ -86,26 +86,10 @@ func (c *Call) Writes() bool {
 	return (traitsOf(NameWords(c.Tool))|traitsOf(NameWords(c.Line())))&editorAnswer != 0
 }
 
-// Pauses reports whether the call waits before it answers.
+// Pauses reports whether the call waits before it answers, by its tool's name or its command line.
 func (c *Call) Pauses() bool {
-	if traitsOf(NameWords(c.Tool))&pauseWord != 0 {
-		return true
-	}
-	if c.Kind() == Editor || len(c.Arguments) > maxSearched {
-		return false
-	}
-	if c.Line() != "" {
-		return mayPause(c.line) && c.Command().Pauses
-	}
-	t := strings.TrimSpace(c.Arguments)
-	switch {
-	case c.Kind() == Code:
-		low := strings.ToLower(t)
-		return strings.Contains(low, "sleep(") || strings.Contains(low, "settimeout(")
-	case c.Kind() == Reader || t == "" || t[0] != '{' || !readable(t):
-		return false
-	}
-	return slices.ContainsFunc(members(gjson.Parse(t)), func(m member) bool { return m.value.Type == gjson.Number && m.value.Num > 0 && isWaitTime(m.key) })
+	return traitsOf(NameWords(c.Tool))&pauseWord != 0 ||
+		c.Kind() != Editor && len(c.Arguments) <= maxSearched && c.Line() != "" && mayPause(c.line) && c.Command().Pauses
 }
 
 // Awaits reports whether the call waits and then only reads, or checks the health of a service: the agent cannot
@@ -165,11 +149,9 @@ func (c *Call) Idles() bool {
 
 // commentary are the names of arguments with the model's own comments on its call, or with information for a
 // person or a sandbox.
-var commentary = map[string]bool{
-	"description": true, "explanation": true, "reason": true, "reasoning": true, "rationale": true, "justification": true, "thought": true,
-	"thoughts": true, "summary": true, "toolsummary": true, "toolaction": true, "title": true, "requires_approval": true, "security_risk": true,
-	"risk_level": true, "task_progress": true, "is_background": true, "run_in_background": true,
-}
+var commentary = setOf("description, explanation, reason, reasoning, rationale, justification, thought, thoughts, summary, " +
+	"toolsummary, toolaction, title, requires_approval, security_risk, risk_level, task_progress, is_background, " +
+	"run_in_background")
 
 // Key returns a form of what the call does that is equal for equivalent calls: sorted names, normalised numbers,
 // without volatile parts.

@@ -279,43 +279,26 @@ func irrelevantNumber(name string) bool {
 
 var (
 	// effectless programs have no effect that another call could depend on.
-	effectless = map[string]bool{
-		"sleep": true, "usleep": true, "echo": true, "printf": true, "true": true, ":": true, "date": true, "clear": true, "wait": true,
-		"start-sleep": true,
-	}
+	effectless = setOf("sleep, usleep, echo, printf, true, :, date, clear, wait, start-sleep")
 	// pauses are programs that wait.
-	pauses = map[string]bool{
-		"sleep": true, "usleep": true, "wait": true, "start-sleep": true, "wait-process": true, "kubectl wait": true, "kubectl rollout status": true,
-		"gh run watch": true, "docker wait": true, "inotifywait": true, "wait-for-it": true, "wait-for-it.sh": true, "wait-on": true,
-	}
+	pauses = setOf("sleep, usleep, wait, start-sleep, wait-process, kubectl wait, kubectl rollout status, gh run watch, " +
+		"docker wait, inotifywait, wait-for-it, wait-for-it.sh, wait-on")
 	// waitFlags are options that make programs wait.
-	waitFlags = map[string]bool{
-		"--wait": true, "--watch": true, "--follow": true,
-	}
+	waitFlags = setOf("--wait, --watch, --follow")
 	// verbs are programs with subcommands.
-	verbs = map[string]bool{
-		"git": true, "docker": true, "kubectl": true, "go": true, "gh": true, "systemctl": true, "podman": true, "helm": true, "aws": true, "gcloud": true,
-		"az": true, "oc": true, "docker-compose": true, "redis-cli": true, "mysqladmin": true, "service": true, "pm2": true, "supervisorctl": true,
-		"nomad": true, "flyctl": true, "vercel": true, "heroku": true,
-	}
+	verbs = setOf("git, docker, kubectl, go, gh, systemctl, podman, helm, aws, gcloud, az, oc, docker-compose, redis-cli, " +
+		"mysqladmin, service, pm2, supervisorctl, nomad, flyctl, vercel, heroku")
 	// readOnlyPrograms are programs that only read and print.
-	readOnlyPrograms = map[string]bool{
-		"cat": true, "head": true, "tail": true, "sed": true, "awk": true, "grep": true, "egrep": true, "fgrep": true, "rg": true, "ag": true, "ack": true,
-		"less": true, "more": true, "ls": true, "find": true, "fd": true, "tree": true, "echo": true, "printf": true, "man": true, "jq": true, "yq": true,
-		"nl": true, "wc": true, "cut": true, "sort": true, "uniq": true, "strings": true, "xxd": true, "hexdump": true, "bat": true, "type": true,
-		"dir": true, "get-content": true, "gc": true, "select-string": true, "get-childitem": true, "tr": true, "zcat": true, "journalctl": true,
-		"dmesg": true, "diff": true, "pgrep": true, "test": true, "[": true, "cmp": true, "which": true, "apropos": true, "date": true, "ps": true,
-		"top": true, "lsof": true, "ss": true, "netstat": true, "nc": true, "ping": true, "pg_isready": true, "nslookup": true, "dig": true, "host": true,
-		"stat": true, "file": true, "du": true, "df": true, "uptime": true, "free": true, "id": true, "whoami": true, "pwd": true, "env": true,
-		"nvidia-smi": true, "squeue": true, "sacct": true, "curl": true, "wget": true, "http": true, "break": true, "continue": true, "exit": true,
-		"jobs": true, "basename": true, "dirname": true, "git log": true, "git show": true, "git diff": true, "git grep": true, "git blame": true,
-		"git status": true, "git branch": true, "git rev-parse": true, "git ls-files": true, "docker logs": true, "docker ps": true,
-		"docker inspect": true, "docker wait": true, "docker compose ps": true, "docker compose logs": true, "docker-compose ps": true,
-		"docker-compose logs": true, "podman ps": true, "podman logs": true, "kubectl logs": true, "kubectl get": true, "kubectl describe": true,
-		"kubectl wait": true, "kubectl rollout status": true, "kubectl top": true, "oc get": true, "oc logs": true, "oc describe": true, "go doc": true,
-		"gh run view": true, "gh run watch": true, "gh run list": true, "gh pr checks": true, "gh pr view": true, "systemctl status": true,
-		"systemctl is-active": true, "service status": true, "helm status": true, "redis-cli ping": true, "mysqladmin ping": true, "pm2 status": true,
-		"pm2 list": true, "supervisorctl status": true, "open": true, "goto": true, "scroll_down": true, "scroll_up": true, "search_file": true,
-		"search_dir": true, "find_file": true,
-	}
+	readOnlyPrograms = setOf("cat, head, tail, sed, awk, grep, egrep, fgrep, rg, ag, ack, less, more, ls, find, fd, tree, echo, printf, " +
+		"man, jq, yq, nl, wc, cut, sort, uniq, strings, xxd, hexdump, bat, type, dir, get-content, gc, " +
+		"select-string, get-childitem, tr, zcat, journalctl, dmesg, diff, pgrep, test, [, cmp, which, apropos, date, " +
+		"ps, top, lsof, ss, netstat, nc, ping, pg_isready, nslookup, dig, host, stat, file, du, df, uptime, free, " +
+		"id, whoami, pwd, env, nvidia-smi, squeue, sacct, curl, wget, http, break, continue, exit, jobs, basename, " +
+		"dirname, git log, git show, git diff, git grep, git blame, git status, git branch, git rev-parse, " +
+		"git ls-files, docker logs, docker ps, docker inspect, docker wait, docker compose ps, docker compose logs, " +
+		"docker-compose ps, docker-compose logs, podman ps, podman logs, kubectl logs, kubectl get, " +
+		"kubectl describe, kubectl wait, kubectl rollout status, kubectl top, oc get, oc logs, oc describe, go doc, " +
+		"gh run view, gh run watch, gh run list, gh pr checks, gh pr view, systemctl status, systemctl is-active, " +
+		"service status, helm status, redis-cli ping, mysqladmin ping, pm2 status, pm2 list, supervisorctl status, " +
+		"open, goto, scroll_down, scroll_up, search_file, search_dir, find_file")
 )

@@ -221,8 +221,8 @@ func (v Invocation) deeds(depth int) (out recovery.Deeds) {
 }
 
 var (
-	shells       = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash": true}
-	interpreters = map[string]bool{"python": true, "python3": true, "py": true, "node": true, "ruby": true, "php": true}
+	shells       = setOf("sh, bash, zsh, dash")
+	interpreters = setOf("python, python3, py, node, ruby, php")
 )
 
 // interpreted returns what an interpreter runs: a module, or code.

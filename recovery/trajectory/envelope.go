@@ -99,7 +99,7 @@ func cutStatus(text string) string {
 }
 
 // ofRequests are words before _id that identify a request and not a record.
-var ofRequests = map[string]bool{"request": true, "trace": true, "call": true, "correlation": true, "session": true}
+var ofRequests = setOf("request, trace, call, correlation, session")
 
 // namesThing reports whether a field is the id of a record.
 func namesThing(name string) bool {

@@ -29,7 +29,7 @@ type File struct {
 const maxFiles = 64
 
 // verbNames are the names of arguments that select an operation of a tool.
-var verbNames = map[string]bool{"command": true, "action": true, "operation": true, "mode": true}
+var verbNames = setOf("command, action, operation, mode")
 
 // patched matches the files of a patch, as apply_patch and diffs name them.
 var patched = regexp.MustCompile(`(?m)^(?:\*\*\* (Update|Add|Delete) File: |\+\+\+ b/)(\S.*)$`)

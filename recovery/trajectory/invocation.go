@@ -120,8 +120,7 @@ func (v Invocation) Operands() (out []string) {
 }
 
 // prepares are programs that only prepare or filter the work of others.
-var prepares = map[string]bool{"cd": true, "export": true, "set": true, "true": true, "echo": true, "source": true, ".": true, "head": true, "tail": true,
-	"tee": true, "wc": true, "less": true, "more": true, "sort": true, "uniq": true, "exit": true, "jq": true}
+var prepares = setOf("cd, export, set, true, echo, source, ., head, tail, tee, wc, less, more, sort, uniq, exit, jq")
 
 // Prepares reports whether the program only prepares or filters the work of others.
 func (v Invocation) Prepares() bool { return prepares[v.Program] }

@@ -13,9 +13,7 @@ import (
 const maxCallArguments = 16 << 10
 
 // commandNames are the names of arguments that contain a command line.
-var commandNames = map[string]bool{
-	"command": true, "cmd": true, "script": true, "commandline": true, "command_line": true, "bash_command": true, "shell_command": true,
-}
+var commandNames = setOf("command, cmd, script, commandline, command_line, bash_command, shell_command")
 
 // parameterTag begins the arguments of a text protocol's call, parameter matches one of them.
 const parameterTag = "<parameter="

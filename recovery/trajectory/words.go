@@ -78,6 +78,15 @@ func invert(rows map[trait]string) map[string]trait {
 	return out
 }
 
+// setOf returns the set of the words between commas.
+func setOf(list string) map[string]bool {
+	out := map[string]bool{}
+	for w := range strings.SplitSeq(list, ", ") {
+		out[w] = true
+	}
+	return out
+}
+
 // traitsOf returns the traits of all the words.
 func traitsOf(words []string) (out trait) {
 	for _, w := range words {
