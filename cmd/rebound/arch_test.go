@@ -331,7 +331,7 @@ func embedded(c *ast.CommentGroup) bool {
 }
 
 // constantCalls lists calls whose results do not change.
-var constantCalls = []string{"regexp.MustCompile", "strings.NewReplacer", "reflect.TypeFor", "strings.Fields", "goredis.NewScript", "newPhrase", "recovery.NewPattern"}
+var constantCalls = []string{"regexp.MustCompile", "strings.NewReplacer", "reflect.TypeFor", "strings.Fields", "goredis.NewScript", "newPhrase", "recovery.NewPattern", "setOf"}
 
 // state returns why a variable may be state, or "".
 func state(name string, typ, value ast.Expr, changed map[string]bool) string {

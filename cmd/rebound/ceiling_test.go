@@ -14,14 +14,14 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7018,
 
-	"recovery/annotate":   3056,
+	"recovery/annotate":   3233,
 	"recovery/classify":   2931,
 	"recovery/fit":        4245,
 	"recovery/inspect":    4883,
-	"recovery/learn":      2054,
+	"recovery/learn":      2064,
 	"recovery/plan":       1803,
 	"recovery/repair":     4964,
-	"recovery/rule":       1244,
+	"recovery/rule":       1264,
 	"recovery/trajectory": 2895,
 	"recovery/transcript": 5732,
 }
