@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -156,24 +155,6 @@ var finals = []string{
 	"curl: (6) Could not resolve host: q.example.com\n\nCommand exited with code 6",
 	"/bin/bash: line 1: /etc/x: Permission denied\n\nCommand exited with code 1",
 	"cp: error writing '/data/x': No space left on device\n\nCommand exited with code 1",
-}
-
-// TestLargeHistory bounds the time for 1 MB, with a margin for slow machines.
-func TestLargeHistory(t *testing.T) {
-	s, _ := stage(t, nil)
-	for _, answer := range finals {
-		x := large(1<<20, answer).exchange(t)
-		best := time.Hour
-		for range 5 {
-			started := time.Now()
-			note, _ := s.Note(x)
-			best = min(best, time.Since(started))
-			wellFormed(t, note)
-		}
-		if best > 250*time.Millisecond {
-			t.Errorf("%s: %v", answer, best)
-		}
-	}
 }
 
 func BenchmarkNote(b *testing.B) {

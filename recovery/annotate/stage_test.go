@@ -1,15 +1,13 @@
 package annotate_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/annotate"
-	"github.com/rebound-llm/rebound/recovery/recoverytest"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 func failing() *talk {
@@ -20,6 +18,8 @@ func TestPrepare(t *testing.T) {
 	open := &recovery.Reply{Text: "stopped"}
 	for _, c := range []struct {
 		name          string
+		talk          *talk  // nil is failing
+		choice        string // a member of the request
 		change        func(*recovery.Exchange)
 		config        func(*annotate.Config)
 		note          bool
@@ -32,16 +32,19 @@ func TestPrepare(t *testing.T) {
 		{name: "off", change: func(x *recovery.Exchange) { x.Mode = recovery.ModeOff }},
 		{name: "held out", config: func(c *annotate.Config) { c.Holdout = 1 }, event: true, out: true},
 		{name: "without a session nobody is held out", change: func(x *recovery.Exchange) { x.Session = "" }, config: func(c *annotate.Config) { c.Holdout = 1 }, note: true, event: true},
+		{name: "another stage's", change: func(x *recovery.Exchange) { x.Guidance = "stop" }, note: true},
 		{name: "stopped", change: func(x *recovery.Exchange) { x.Reply = open }},
 		{name: "side request", change: func(x *recovery.Exchange) { x.Side = func() bool { return true } }},
 		{name: "not a side request", change: func(x *recovery.Exchange) { x.Side = func() bool { return false } }, note: true, event: true},
 		{name: "success", change: func(x *recovery.Exchange) { x.Results[0].Failed, x.Ladder = false, recovery.Ladder{} }},
 		{name: "the first time", change: func(x *recovery.Exchange) { x.Ladder.Rung, x.Ladder.Same, x.Ladder.Kind = recovery.RungFirst, 1, 1 }},
+		{name: "the person spoke", talk: failing().user("use python3 then")},
+		{name: "the client wants no call", choice: `"tool_choice":"none",`},
 		{name: "nothing", change: func(x *recovery.Exchange) { x.Results, x.Ladder = nil, recovery.Ladder{} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, o := stage(t, c.config)
-			x := failing().exchange(t)
+			x := exchange(t, []byte(strings.Replace(string(cmp.Or(c.talk, failing()).bytes()), `"messages"`, c.choice+`"messages"`, 1)))
 			if c.change != nil {
 				c.change(x)
 			}
@@ -63,24 +66,6 @@ func TestPrepare(t *testing.T) {
 				t.Errorf("the event is %+v, the advice %+v", ev, *ev.Advice)
 			}
 		})
-	}
-}
-
-func TestGuidanceOfOthersStays(t *testing.T) {
-	s, o := stage(t, nil)
-	x := failing().exchange(t)
-	x.Guidance = "stop"
-	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "stop" || len(o.Events()) != 0 {
-		t.Errorf("guidance %q, events %+v, %v", x.Guidance, o.Events(), err)
-	}
-}
-
-// TestForbiddenCalls: where the client wants no call, nobody says to use tools.
-func TestForbiddenCalls(t *testing.T) {
-	s, _ := stage(t, nil)
-	raw := strings.Replace(string(failing().bytes()), `{"messages"`, `{"tool_choice":"none","messages"`, 1)
-	if note, _ := s.Note(exchange(t, []byte(raw))); note != "" {
-		t.Errorf("a note:\n%s", note)
 	}
 }
 
@@ -208,63 +193,5 @@ func TestAsk(t *testing.T) {
 	}
 	if got := s.Ask(recovery.CategoryNone); got != "" {
 		t.Errorf("no category: %q", got)
-	}
-}
-
-// TestOnlyTheTail: whatever the note, every byte of the history stays.
-func TestOnlyTheTail(t *testing.T) {
-	s, _ := stage(t, nil)
-	raw := failing().bytes()
-	x := exchange(t, raw)
-	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance == "" {
-		t.Fatal(err, x.Guidance)
-	}
-	out, err := x.Body.Edit().AppendNote(x.Guidance).Apply()
-	if err != nil {
-		t.Fatal(err)
-	}
-	last := x.Body.Messages()[len(x.Body.Messages())-1]
-	if string(out[:last.End]) != string(raw[:last.End]) || string(x.Body.Raw()) != string(raw) {
-		t.Error("something before the tail changed")
-	}
-	b, err := transcript.Parse(out, transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := b.Messages()[len(b.Messages())-1]; got.Role != transcript.RoleUser || got.Text() != x.Guidance {
-		t.Errorf("the last message is %s %q", got.Role, got.Text())
-	}
-}
-
-// TestDeterminism: the same body gives the same note, also after another parse.
-func TestDeterminism(t *testing.T) {
-	chains, err := configs.Chains()
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw := agent(bash, read, write, grep, ls, ask).run("find . -name '*.py'", "./a/x.py\n./b/x.py\n./c/x.py\n./d/x.py\n").call("read",
-		object{"path": "x.py"}, "Error: ENOENT: no such file or directory, open 'x.py'").bytes()
-	want := ""
-	for range 20 {
-		s, err := annotate.New(annotate.Defaults(), chains, &recoverytest.Observer{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		note, _ := s.Note(exchange(t, raw))
-		if want == "" {
-			want = note
-		}
-		if note != want || note == "" {
-			t.Fatalf("%s\nthen\n%s", want, note)
-		}
-	}
-}
-
-// Once a person has spoken, the old failure is theirs to talk about.
-func TestThePersonSpoke(t *testing.T) {
-	s, told := stage(t, nil)
-	x := failing().user("use python3 then").exchange(t)
-	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "" || len(told.Events()) != 0 {
-		t.Errorf("%v, %q, %d events", err, x.Guidance, len(told.Events()))
 	}
 }

@@ -221,21 +221,18 @@ func (m *Envelope) setExit(value gjson.Result) {
 
 // partsText returns the text of [{"type":"text","text":"…"}, …], or "" for other lists.
 func partsText(list gjson.Result) string {
-	plain := true
 	var out []string
 	list.ForEach(func(_, part gjson.Result) bool {
-		if kind := part.Get("type"); part.IsObject() && kind.Type == gjson.String {
-			if kind.Str == "text" {
-				out = append(out, part.Get("text").String())
-			}
-			return true
+		kind := part.Get("type")
+		if !part.IsObject() || kind.Type != gjson.String {
+			out = nil
+			return false
 		}
-		plain = false
-		return false
+		if kind.Str == "text" {
+			out = append(out, part.Get("text").String())
+		}
+		return true
 	})
-	if !plain {
-		return ""
-	}
 	return joined(out)
 }
 
@@ -256,7 +253,8 @@ func describe(value gjson.Result) string {
 		}
 		return s
 	case value.IsObject(), value.IsArray():
-		out, budget := "", 16
+		var out []string
+		budget := 16
 		var walk func(gjson.Result, int)
 		walk = func(r gjson.Result, depth int) {
 			r.ForEach(func(key, w gjson.Result) bool {
@@ -265,9 +263,9 @@ func describe(value gjson.Result) string {
 				}
 				switch {
 				case w.Type == gjson.String:
-					out = join(out, w.Str)
+					out = append(out, w.Str)
 				case w.Type == gjson.Number && key.Str != "":
-					out = join(out, key.Str+": "+w.Raw)
+					out = append(out, key.Str+": "+w.Raw)
 				case depth < 2 && (w.IsObject() || w.IsArray()):
 					walk(w, depth+1)
 				}
@@ -275,16 +273,9 @@ func describe(value gjson.Result) string {
 			})
 		}
 		walk(value, 0)
-		return out
+		return joined(out)
 	case value.Type == gjson.True:
 		return "error: true"
 	}
 	return ""
-}
-
-func join(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "\n" + b
 }

@@ -21,6 +21,11 @@ const (
 // maxAction limits the part of an assistant's text that is searched for an action, in bytes.
 const maxAction = 64 << 10
 
+// clineTools are the tools of Cline and Roo Code.
+const clineTools = `execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|list_code_definition_names|` +
+	`browser_action|insert_content|search_and_replace|ask_followup_question|use_mcp_tool|access_mcp_resource|new_task|switch_mode|` +
+	`fetch_instructions|attempt_completion`
+
 var (
 	// fence matches a code block; the last one of a text is the action.
 	fence = recovery.NewPattern("(?s)```[ \t]*([\\w-]*)[ \t]*\\r?\\n(.*?)\\n?```")
@@ -33,11 +38,7 @@ var (
 	// callTag matches the action of Hermes and Qwen templates: JSON in tags.
 	callTag = recovery.NewPattern(`(?s)<(?:tool_call|function_call|tool_use|invoke|use_mcp_tool)\b[^>]*>\s*(.*?)\s*</(?:tool_call|function_call|tool_use|invoke|use_mcp_tool)>`)
 	// namedTag matches the action of Cline and Roo Code: the tool's name is the tag.
-	namedTag = recovery.NewPattern(`(?s)<(execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|` +
-		`list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|use_mcp_tool|access_mcp_resource|` +
-		`new_task|switch_mode|fetch_instructions|attempt_completion)>(.*?)(?:</(?:execute_command|read_file|write_to_file|replace_in_file|` +
-		`apply_diff|search_files|list_files|list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|` +
-		`use_mcp_tool|access_mcp_resource|new_task|switch_mode|fetch_instructions|attempt_completion)>|$)`)
+	namedTag = recovery.NewPattern(`(?s)<(` + clineTools + `)>(.*?)(?:</(?:` + clineTools + `)>|$)`)
 	// actionLine matches ReAct's action.
 	actionLine = recovery.NewPattern(`(?m)^\**Action:?\**:?[ \t]*([\w. -]{1,80}?)[ \t]*(?:\[(.*)\])?[ \t]*$`)
 	inputLine  = recovery.NewPattern(`(?ms)^\**Action Input:?\**:?[ \t]*(.*)`)
