@@ -126,8 +126,8 @@ func (s *failureContext) removeBarred() {
 				s.known[i].Uses &^= uses
 			}
 		}
-		s.textProtocol = s.textProtocol && s.barred&recovery.Runs == 0
 	}
+	s.textProtocol = s.textProtocol && s.barred&recovery.Runs == 0
 }
 
 // working are the uses of tools that work on a computer; shells are the uses of tools that run any command.

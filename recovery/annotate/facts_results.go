@@ -50,9 +50,6 @@ var heldBy = recovery.NewPattern(`(?i)(?:lock|locked)\b.{0,80}\bheld by process 
 
 // locked finds a lock that another process holds.
 func (s *failureContext) locked() fact {
-	if !strings.Contains(s.content, "process ") {
-		return fact{}
-	}
 	id := s.firstMatch(heldBy)
 	if id == "" {
 		return fact{}
@@ -70,9 +67,6 @@ var (
 
 // inDatabase describes how to list the tables or columns that exist.
 func (s *failureContext) inDatabase() fact {
-	if !slices.ContainsFunc([]string{"exist", "o such ", "nknown column", "nvalid object", "nvalid column"}, func(w string) bool { return strings.Contains(s.content, w) }) {
-		return fact{}
-	}
 	lite := strings.Contains(s.content, "no such ")
 	if t := s.firstMatch(noTable); t != "" {
 		line := "SHOW TABLES"
@@ -84,9 +78,8 @@ func (s *failureContext) inDatabase() fact {
 		}
 		return fact{say: "The database has no table " + quoted(t) + ".", call: "Send " + quoted(line) + " first, which lists those that it has."}
 	}
-	c := s.firstMatch(noColumn)
 	m := source.FindStringSubmatch(cmp.Or(text(s.args, "query", "sql", "statement"), s.f.Arguments))
-	if c == "" || m == nil {
+	if m == nil || s.firstMatch(noColumn) == "" {
 		return fact{}
 	}
 	line := "DESCRIBE " + m[1]

@@ -19,11 +19,7 @@ var unquotable = strings.NewReplacer("`", "'", "<", "‹", ">>", ">›")
 // oneLine makes a text safe to quote: one line of at most n runes, without control characters, terminal escapes,
 // code fences, tags and role markers. It is idempotent.
 func oneLine(s string, n int) string {
-	s = unquotable.Replace(trajectory.OneLine(s, n))
-	if strings.IndexByte(s, '[') >= 0 {
-		s = marks.ReplaceAllString(s, "($1")
-	}
-	return s
+	return marks.ReplaceAllString(unquotable.Replace(trajectory.OneLine(s, n)), "($1")
 }
 
 // quoted quotes a name, a path or a command as data; it returns "" for an empty text.
