@@ -68,7 +68,7 @@ const (
 	ConformKeyword    = "schema_keyword" // tool schemas lose the keyword Field
 	ConformItems      = "schema_items"   // every array in a tool schema has items
 	ConformStrict     = "schema_strict"  // tools are not strict
-	ConformPlain      = "schema_plain"   // tool schemas keep only the keywords that every provider accepts
+	ConformPlain      = "schema_plain"   // tool schemas keep only the keywords that every provider accepts; Field says which: a SchemaMark or a ToolsMark, empty for all
 	ConformMedia      = "media"          // text replaces images and other attachments; Field is the number of latest ones that stay
 	ConformReasoning  = "reasoning"      // reasoning of earlier turns is removed; Field says which, empty for all
 	ConformItemIDs    = "item_ids"       // items lose the ids that a server gave them
@@ -101,7 +101,7 @@ const ReasoningFinished = "finished"
 func conformRank(name string) int {
 	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate,
 		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformNoTools, ConformCallIDs, ConformSignatures,
-		ConformStubTools, ConformMissing, ConformKeyword, ConformItems, ConformPlain, ConformStrict}
+		ConformStubTools, ConformMissing, ConformPlain, ConformKeyword, ConformItems, ConformStrict}
 	for i, m := range order {
 		if m == name {
 			return i
@@ -179,7 +179,7 @@ func (c *Choice) lasting() (forAll, own []Edit) {
 		switch ed.Conform {
 		case ConformReasoning, ConformItemIDs, ConformOwn:
 			passing = true
-		case ConformMedia:
+		case ConformMedia, ConformPlain:
 			passing = passing || ed.Field == ""
 		case ConformSignatures:
 			passing = passing || ed.Field != ""
@@ -232,6 +232,21 @@ func SafeNames(names []string) map[string]string {
 		}
 	}
 	return out
+}
+
+// SchemaMark identifies the schema of a tool's parameters.
+func SchemaMark(parameters []byte) string {
+	sum := sha256.Sum256(parameters)
+	return hex.EncodeToString(sum[:8])
+}
+
+// ToolsMark identifies a request's tools by their names.
+func ToolsMark(tools []transcript.Tool) string {
+	h := sha256.New()
+	for _, t := range tools {
+		_, _ = h.Write(append([]byte(t.Name), 0)) // a hash returns no error
+	}
+	return "tools " + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // MessageLabel reports whether a field of messages carries no content of the conversation: labels, and the reasoning of

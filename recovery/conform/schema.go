@@ -17,8 +17,15 @@ func schemas(b *transcript.Body, e *transcript.Editor, ed recovery.Edit) bool {
 		r.drop = func(keyword string) bool { return !plain(keyword) }
 	}
 	changed := false
+	only := "" // the SchemaMark of the one schema to rewrite
+	if ed.Conform == recovery.ConformPlain && ed.Field != "" && ed.Field != recovery.ToolsMark(b.Tools()) {
+		only = ed.Field
+	}
 	for _, t := range b.Tools() {
 		if len(t.Parameters) == 0 || t.Parameters[0] != '{' {
+			continue
+		}
+		if only != "" && only != recovery.SchemaMark(t.Parameters) {
 			continue
 		}
 		r.changed = false

@@ -2,13 +2,15 @@ package strategy
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // TrimSchema changes the tools' schemas so that a target accepts them: it removes the keywords that the refusal names,
-// otherwise all keywords that some provider refuses.
+// otherwise all keywords that some provider refuses, from the schema that it names, then from all.
 type TrimSchema struct{}
 
 // Name is the name that plans use.
@@ -68,5 +70,44 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 	if found {
 		return a, true
 	}
-	return withEdit(s, f, recovery.Edit{Conform: recovery.ConformPlain})
+	return plainSchemas(s, f)
+}
+
+// plainSchemas removes all keywords that some provider refuses: first from the schema that the refusal names, then from all. The
+// cause may be a tool of this client, so that nothing is remembered for the tools of others.
+func plainSchemas(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	tools, c := s.Exchange.Body.Tools(), &s.Exchange.Candidates[s.Current(f)]
+	all := recovery.Edit{Conform: recovery.ConformPlain, Field: recovery.ToolsMark(tools)}
+	if c.Had(func(o recovery.Edit) bool { return o == all }) {
+		return recovery.Action{}, false
+	}
+	if t, ok := namedTool(tools, f.Signal.Message); ok && !c.Had(func(o recovery.Edit) bool { return o.Conform == all.Conform }) {
+		if a, ok := withEdit(s, f, recovery.Edit{Conform: all.Conform, Field: recovery.SchemaMark(t.Parameters)}); ok {
+			return a, true
+		}
+	}
+	if a, ok := withEdit(s, f, all); ok {
+		return a, true
+	}
+	return withEdit(s, f, recovery.Edit{Conform: all.Conform}) // another edit renames the tools
+}
+
+// toolIndex matches the place of a tool in the list, as in tools[3], tools.3 or function_declarations[3].
+var toolIndex = regexp.MustCompile(`(?:function_declarations\[|tools[\[.])(\d{1,4})`)
+
+// namedTool returns the tool that a refusal names, by its name in quotes or by its place.
+func namedTool(tools []transcript.Tool, text string) (t transcript.Tool, ok bool) {
+	for _, t := range tools {
+		for _, quote := range [...]string{"'", `"`, "`"} {
+			if t.Name != "" && strings.Contains(text, quote+t.Name+quote) {
+				return t, true
+			}
+		}
+	}
+	if places := toolIndex.FindAllStringSubmatch(text, 4); len(places) > 0 {
+		if n, err := strconv.Atoi(places[len(places)-1][1]); err == nil && n < len(tools) {
+			return tools[n], true
+		}
+	}
+	return t, false
 }

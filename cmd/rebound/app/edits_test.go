@@ -211,3 +211,31 @@ func TestEditsOfOneAccount(t *testing.T) {
 		t.Errorf("the verified account's request went upstream as %s", last)
 	}
 }
+
+// A refusal that names no keyword may be about one client's tool. Other tools keep their schemas.
+func TestSchemasOfOthers(t *testing.T) {
+	t.Parallel()
+	tool := func(name, parameters string) string {
+		return `{"type":"function","function":{"name":"` + name + `","parameters":` + parameters + `}}`
+	}
+	up := startStrict(t, func(body []byte) verdict {
+		if gjson.GetBytes(body, "tools.0.function.parameters.properties.n.exclusiveMinimum").IsBool() {
+			return verdict{status: 400, body: `{"error":{"message":"Invalid schema for function 'old': True is not of type 'number'.","type":"invalid_request_error","param":"tools[0].function.parameters","code":"invalid_function_parameters"}}`}
+		}
+		return goodAnswer(body)
+	})
+	g := launch(t, up.config(fastRecovery))
+	old := conversation{tools: []string{tool("old", `{"type":"object","properties":{"n":{"type":"number","minimum":0,"exclusiveMinimum":true}}}`)}, messages: []string{user("Go.")}}
+	for i, want := range []string{"2", "1"} {
+		if r := g.ask(t.Context(), old.body()); !r.ok() || r.attempts() != want {
+			t.Errorf("request %d with the refused schema: %v", i+1, r)
+		}
+	}
+	other := conversation{tools: []string{tool("edit", `{"type":"object","properties":{"at":{"oneOf":[{"type":"integer"},{"type":"string"}]}},"additionalProperties":false}`)}, messages: []string{user("Go.")}}
+	if r := g.ask(t.Context(), other.body()); !r.ok() || r.attempts() != "1" {
+		t.Errorf("another tool: %v", r)
+	}
+	if last := up.bodies()[len(up.bodies())-1]; gjson.GetBytes(last, "tools").Raw != gjson.Get(other.body(), "tools").Raw {
+		t.Errorf("another tool went upstream as %s", last)
+	}
+}
