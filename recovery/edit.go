@@ -67,7 +67,7 @@ const (
 	ConformField      = "message_field"  // messages lose the field Field
 	ConformKeyword    = "schema_keyword" // tool schemas lose the keyword Field
 	ConformItems      = "schema_items"   // every array in a tool schema has items
-	ConformStrict     = "schema_strict"  // tools are not strict
+	ConformStrict     = "schema_strict"  // tools are not strict; Field as for ConformPlain
 	ConformPlain      = "schema_plain"   // tool schemas keep only the keywords that every provider accepts; Field says which: a SchemaMark or a ToolsMark, empty for all
 	ConformMedia      = "media"          // text replaces images and other attachments; Field is the number of latest ones that stay
 	ConformReasoning  = "reasoning"      // reasoning of earlier turns is removed; Field says which, empty for all
@@ -101,7 +101,7 @@ const ReasoningFinished = "finished"
 func conformRank(name string) int {
 	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate,
 		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformNoTools, ConformCallIDs, ConformSignatures,
-		ConformStubTools, ConformMissing, ConformPlain, ConformKeyword, ConformItems, ConformStrict}
+		ConformStubTools, ConformStrict, ConformMissing, ConformPlain, ConformKeyword, ConformItems}
 	for i, m := range order {
 		if m == name {
 			return i
@@ -179,7 +179,7 @@ func (c *Choice) lasting() (forAll, own []Edit) {
 		switch ed.Conform {
 		case ConformReasoning, ConformItemIDs, ConformOwn:
 			passing = true
-		case ConformMedia, ConformPlain:
+		case ConformMedia, ConformPlain, ConformStrict:
 			passing = passing || ed.Field == ""
 		case ConformSignatures:
 			passing = passing || ed.Field != ""

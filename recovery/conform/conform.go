@@ -97,9 +97,9 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Editor, ed recovery.E
 	case recovery.ConformKeyword, recovery.ConformItems, recovery.ConformPlain:
 		return schemas(b, e, ed)
 	case recovery.ConformStrict:
-		changed := false
+		changed, meant := false, meantTools(b, ed)
 		for _, t := range b.Tools() {
-			if t.Strict.End > t.Strict.Start {
+			if t.Strict.End > t.Strict.Start && meant(t) {
 				e.Replace(t.Strict, []byte("false"))
 				changed = true
 			}

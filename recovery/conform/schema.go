@@ -17,15 +17,12 @@ func schemas(b *transcript.Body, e *transcript.Editor, ed recovery.Edit) bool {
 		r.drop = func(keyword string) bool { return !plain(keyword) }
 	}
 	changed := false
-	only := "" // the SchemaMark of the one schema to rewrite
-	if ed.Conform == recovery.ConformPlain && ed.Field != "" && ed.Field != recovery.ToolsMark(b.Tools()) {
-		only = ed.Field
-	}
+	meant := meantTools(b, ed)
 	for _, t := range b.Tools() {
 		if len(t.Parameters) == 0 || t.Parameters[0] != '{' {
 			continue
 		}
-		if only != "" && only != recovery.SchemaMark(t.Parameters) {
+		if !meant(t) {
 			continue
 		}
 		r.changed = false
@@ -36,6 +33,15 @@ func schemas(b *transcript.Body, e *transcript.Editor, ed recovery.Edit) bool {
 		}
 	}
 	return changed
+}
+
+// meantTools returns a function that reports whether an edit concerns a tool.
+func meantTools(b *transcript.Body, ed recovery.Edit) func(transcript.Tool) bool {
+	marked := ed.Conform == recovery.ConformPlain || ed.Conform == recovery.ConformStrict
+	if !marked || ed.Field == "" || ed.Field == recovery.ToolsMark(b.Tools()) {
+		return func(transcript.Tool) bool { return true }
+	}
+	return func(t transcript.Tool) bool { return ed.Field == recovery.SchemaMark(t.Parameters) }
 }
 
 // plain reports whether every provider's subset of JSON Schema has a keyword.

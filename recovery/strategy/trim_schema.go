@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,7 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 	text := f.Signal.Message
 	lower := strings.ToLower(text)
 	if strings.Contains(lower, "is required to be supplied and to be false") || strings.Contains(lower, "strict") {
-		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformStrict}); ok {
+		if a, ok := editTools(s, f, recovery.ConformStrict); ok {
 			return a, true
 		}
 	}
@@ -70,26 +71,30 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 	if found {
 		return a, true
 	}
-	return plainSchemas(s, f)
+	return editTools(s, f, recovery.ConformPlain)
 }
 
-// plainSchemas removes all keywords that some provider refuses: first from the schema that the refusal names, then from all. The
-// cause may be a tool of this client, so that nothing is remembered for the tools of others.
-func plainSchemas(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+// editTools makes an edit of the tool that the refusal names or, if another one is refused then, of all tools. The cause may be a tool
+// of this client, so that nothing is remembered for the tools of others.
+func editTools(s *recovery.Situation, f *recovery.Failure, conform string) (recovery.Action, bool) {
 	tools, c := s.Exchange.Body.Tools(), &s.Exchange.Candidates[s.Current(f)]
-	all := recovery.Edit{Conform: recovery.ConformPlain, Field: recovery.ToolsMark(tools)}
+	all := recovery.Edit{Conform: conform, Field: recovery.ToolsMark(tools)}
 	if c.Had(func(o recovery.Edit) bool { return o == all }) {
 		return recovery.Action{}, false
 	}
-	if t, ok := namedTool(tools, f.Signal.Message); ok && !c.Had(func(o recovery.Edit) bool { return o.Conform == all.Conform }) {
-		if a, ok := withEdit(s, f, recovery.Edit{Conform: all.Conform, Field: recovery.SchemaMark(t.Parameters)}); ok {
-			return a, true
+	if !c.Had(func(o recovery.Edit) bool { return o.Conform == conform }) {
+		if t, ok := namedTool(tools, f.Signal.Message); ok {
+			if a, ok := withEdit(s, f, recovery.Edit{Conform: conform, Field: recovery.SchemaMark(t.Parameters)}); ok {
+				return a, true
+			}
 		}
+	} else if conform == recovery.ConformStrict && !slices.ContainsFunc(c.Edits, func(o recovery.Edit) bool { return o.Conform == conform }) {
+		return recovery.Action{}, false // it did not help the tool that is named
 	}
 	if a, ok := withEdit(s, f, all); ok {
 		return a, true
 	}
-	return withEdit(s, f, recovery.Edit{Conform: all.Conform}) // another edit renames the tools
+	return withEdit(s, f, recovery.Edit{Conform: conform}) // another edit renames the tools
 }
 
 // toolIndex matches the place of a tool in the list, as in tools[3], tools.3 or function_declarations[3].

@@ -239,3 +239,37 @@ func TestSchemasOfOthers(t *testing.T) {
 		t.Errorf("another tool went upstream as %s", last)
 	}
 }
+
+// One client's tool that is not valid in strict mode does not turn strict mode off for the tools of others.
+func TestStrictToolsOfOthers(t *testing.T) {
+	t.Parallel()
+	tool := func(name, more string) string {
+		return `{"type":"function","function":{"name":"` + name + `","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]` + more + `}}}`
+	}
+	up := startStrict(t, func(body []byte) verdict {
+		for _, f := range gjson.GetBytes(body, "tools.#.function").Array() {
+			if f.Get("strict").Bool() && !f.Get("parameters.additionalProperties").Exists() {
+				return verdict{status: 400, body: `{"error":{"message":"Invalid schema for function '` + f.Get("name").Str + `': In context=(), 'additionalProperties' is required to be supplied and to be false.","type":"invalid_request_error","param":"tools[0].function.parameters","code":"invalid_function_parameters"}}`}
+			}
+		}
+		return goodAnswer(body)
+	})
+	g := launch(t, up.config(fastRecovery))
+	valid := tool("edit", `,"additionalProperties":false`)
+	for i, c := range []struct {
+		tools    []string
+		attempts string
+		strict   string // in what went upstream
+	}{
+		{[]string{valid, tool("old", "")}, "2", "[true,false]"},
+		{[]string{valid, tool("old", "")}, "1", "[true,false]"},
+		{[]string{tool("one", `,"title":"one"`), tool("two", `,"title":"two"`)}, "3", "[false,false]"},
+		{[]string{valid}, "1", "[true]"},
+	} {
+		r := g.ask(t.Context(), conversation{tools: c.tools, messages: []string{user("Go.")}}.body())
+		last := up.bodies()[len(up.bodies())-1]
+		if got := gjson.GetBytes(last, "tools.#.function.strict").Raw; !r.ok() || r.attempts() != c.attempts || got != c.strict {
+			t.Errorf("request %d: %v; strict is %s", i+1, r, got)
+		}
+	}
+}
