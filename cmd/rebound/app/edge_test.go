@@ -172,20 +172,20 @@ func TestStalledReaders(t *testing.T) {
 	active := func() int { return int(w.up.Stats().Active) }
 	for version := 1; version <= 2; version++ {
 		ask(version)
-		eventually(t, 10*time.Second, "the answer is under way", func() bool { return active() == version })
+		eventually(t, time.Minute, "the answer is under way", func() bool { return active() == version })
 		time.Sleep(time.Second)
 		if active() != version {
 			t.Fatalf("HTTP/%d: the answer has ended although a reader may take an hour", version)
 		}
 		w.put(t, text(w.up, fmt.Sprintf("limits: {write_stall: 30%dms}", version)))
 		w.hup <- struct{}{}
-		eventually(t, 10*time.Second, "the reload", func() bool { return w.logged(t, reloaded) == 2*version-1 })
+		eventually(t, time.Minute, "the reload", func() bool { return w.logged(t, reloaded) >= 2*version-1 })
 		ask(version)
-		eventually(t, 10*time.Second, "the second answer is under way", func() bool { return count(w.up, endless) >= 2*version })
-		eventually(t, 20*time.Second, "the second answer is given up", func() bool { return active() == version })
+		eventually(t, time.Minute, "the second answer is under way", func() bool { return count(w.up, endless) >= 2*version })
+		eventually(t, time.Minute, "the second answer is given up", func() bool { return active() == version })
 		w.put(t, text(w.up, "limits: {write_stall: 1h}"))
 		w.hup <- struct{}{}
-		eventually(t, 10*time.Second, "the reload", func() bool { return w.logged(t, reloaded) == 2*version })
+		eventually(t, time.Minute, "the reload", func() bool { return w.logged(t, reloaded) >= 2*version })
 	}
 }
 
