@@ -14,7 +14,7 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7018,
 
-	"recovery/annotate":   3233,
+	"recovery/annotate":   3222,
 	"recovery/classify":   2931,
 	"recovery/fit":        4245,
 	"recovery/inspect":    4883,
@@ -22,7 +22,7 @@ var ceilings = map[string]int{
 	"recovery/plan":       1803,
 	"recovery/repair":     4964,
 	"recovery/rule":       1264,
-	"recovery/trajectory": 2895,
+	"recovery/trajectory": 2887,
 	"recovery/transcript": 5732,
 }
 

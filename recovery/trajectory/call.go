@@ -89,7 +89,7 @@ func (c *Call) Writes() bool {
 // Pauses reports whether the call waits before it answers, by its tool's name or its command line.
 func (c *Call) Pauses() bool {
 	return traitsOf(NameWords(c.Tool))&pauseWord != 0 ||
-		c.Kind() != Editor && len(c.Arguments) <= maxSearched && c.Line() != "" && c.Command().Pauses
+		c.Kind() != Editor && len(c.Arguments) <= maxSearched && c.Line() != "" && mayPause(c.line) && c.Command().Pauses
 }
 
 // Awaits reports whether the call waits and then only reads, or checks the health of a service: the agent cannot
@@ -98,8 +98,21 @@ func (c *Call) Awaits() bool {
 	if c.Line() == "" {
 		return c.Pauses()
 	}
+	if !mayPause(c.line) {
+		return false
+	}
 	m := c.Command()
 	return m.OnlyReads && (m.Pauses || slices.ContainsFunc(m.Programs, isRequest) && checksHealth(c.line))
+}
+
+// mayPause reports cheaply whether a command line may wait for something.
+func mayPause(line string) bool {
+	for _, w := range []string{"sleep", "Sleep", "wait", "Wait", "watch", "rollout", "--follow", "curl", "wget", "http"} {
+		if strings.Contains(line, w) {
+			return true
+		}
+	}
+	return false
 }
 
 func isRequest(program string) bool {
