@@ -22,7 +22,7 @@ var ceilings = map[string]int{
 	"recovery/plan":       1803,
 	"recovery/repair":     4964,
 	"recovery/rule":       1264,
-	"recovery/trajectory": 2887,
+	"recovery/trajectory": 2910,
 	"recovery/transcript": 5732,
 }
 

@@ -86,10 +86,26 @@ func (c *Call) Writes() bool {
 	return (traitsOf(NameWords(c.Tool))|traitsOf(NameWords(c.Line())))&editorAnswer != 0
 }
 
-// Pauses reports whether the call waits before it answers, by its tool's name or its command line.
+// Pauses reports whether the call waits before it answers.
 func (c *Call) Pauses() bool {
-	return traitsOf(NameWords(c.Tool))&pauseWord != 0 ||
-		c.Kind() != Editor && len(c.Arguments) <= maxSearched && c.Line() != "" && mayPause(c.line) && c.Command().Pauses
+	if traitsOf(NameWords(c.Tool))&pauseWord != 0 {
+		return true
+	}
+	if c.Kind() == Editor || len(c.Arguments) > maxSearched {
+		return false
+	}
+	if c.Line() != "" {
+		return mayPause(c.line) && c.Command().Pauses
+	}
+	t := strings.TrimSpace(c.Arguments)
+	switch {
+	case c.Kind() == Code:
+		low := strings.ToLower(t)
+		return strings.Contains(low, "sleep(") || strings.Contains(low, "settimeout(")
+	case c.Kind() == Reader || t == "" || t[0] != '{' || !readable(t):
+		return false
+	}
+	return slices.ContainsFunc(members(gjson.Parse(t)), func(m member) bool { return m.value.Type == gjson.Number && m.value.Num > 0 && isWaitTime(m.key) })
 }
 
 // Awaits reports whether the call waits and then only reads, or checks the health of a service: the agent cannot

@@ -128,13 +128,20 @@ func (v Invocation) Prepares() bool { return prepares[v.Program] }
 // launchers are programs that run the command after their options.
 var launchers = []string{"sudo", "doas", "timeout", "nohup", "nice", "env", "stdbuf", "xargs", "time", "command", "exec"}
 
-// launched returns what a launcher runs; ok is false if the program is none.
+// runners are programs of package managers that run another one, after the given word if there is one.
+var runners = map[string]string{"npx": "", "poetry": "run", "uv": "run", "pipenv": "run", "bundle": "exec"}
+
+// launched returns what a launcher or runner runs; ok is false if the program is neither.
 func (v Invocation) launched() (inner Invocation, ok bool) {
-	if !slices.Contains(launchers, strings.ToLower(v.Program)) {
+	verb, runs := runners[v.Program]
+	first := 1
+	if verb != "" && len(v.Words) > 1 && v.Words[1] == verb {
+		first = 2
+	} else if verb != "" || !runs && !slices.Contains(launchers, strings.ToLower(v.Program)) {
 		return inner, false
 	}
 	for i, w := range v.Words {
-		if i > 0 && w != "" && w[0] != '-' && !strings.Contains(w, "=") && !number(w) {
+		if i >= first && w != "" && w[0] != '-' && !strings.Contains(w, "=") && !number(w) {
 			return Invocation{Program: program(w), Words: v.Words[i:]}, true
 		}
 	}

@@ -33,13 +33,14 @@ func TestInvocations(t *testing.T) {
 			t.Errorf("%q: %s, want %s", c.line, s, c.want)
 		}
 	}
-	for line, want := range map[string]string{"timeout 5 ./solve a.txt": "solve", "xargs -n 1 rm": "rm", "make x": "make"} {
+	for line, want := range map[string]string{"bundle exec rspec a": "rspec", "bundle install": "bundle", "poetry run pytest": "pytest", "uv": "uv", "npx tsc": "tsc",
+		"timeout 5 ./solve a.txt": "solve", "xargs -n 1 rm": "rm", "make x": "make"} {
 		if got := trajectory.Invocations(line)[0].Runs(); got != want {
 			t.Errorf("%s runs %s, want %s", line, got, want)
 		}
 	}
 	v := trajectory.Invocations("timeout 60 npx jest a.test.js; true")[0]
-	if v.Text != "timeout 60 npx jest a.test.js" || v.Runs() != "npx" || fmt.Sprint(v.Operands()) != "[60 npx jest a.test.js]" {
+	if v.Text != "timeout 60 npx jest a.test.js" || v.Runs() != "jest" || fmt.Sprint(v.Operands()) != "[60 npx jest a.test.js]" {
 		t.Errorf("%+v, %s, %q", v, v.Runs(), v.Operands())
 	}
 }

@@ -85,6 +85,10 @@ func TestAwaits(t *testing.T) {
 		{"wait", `{"seconds":5}`, true},
 		{"browser_wait_for", `{"text":"x"}`, true},
 		{"read", `{"path":"wait.txt"}`, false},
+		{"python", `{"code":"import time\ntime.sleep(30)\nprint(job.state())"}`, true},
+		{"python", `{"code":"print(job.state())"}`, false},
+		{"job_status", `{"id":"j1","wait_seconds":30}`, true},
+		{"job_status", `{"id":"j1"}`, false},
 	} {
 		if got := (&trajectory.Call{Tool: c.tool, Arguments: c.args}).Awaits(); got != c.awaits {
 			t.Errorf("%s %s: %v", c.tool, c.args, got)
