@@ -21,7 +21,7 @@ var ceilings = map[string]int{
 	"recovery/learn":      2064,
 	"recovery/plan":       1803,
 	"recovery/repair":     4964,
-	"recovery/rule":       1264,
+	"recovery/rule":       1267,
 	"recovery/trajectory": 2910,
 	"recovery/transcript": 5732,
 }

@@ -58,7 +58,7 @@ const (
 	minNeed  = 3  // minimum length of each, in bytes
 	longNeed = 12 // longer texts are cut: the rest excludes few lines, and many texts become equal without it
 	maxNeeds = 400
-	maxTexts = 600 // of one part of an expression, before they are cut
+	maxTexts = 200 // of one part of an expression, before they are cut
 )
 
 // needOf returns the need of an expression.
@@ -92,6 +92,9 @@ func (t texts) best() []string {
 // reduced returns a set whose texts occur wherever those of set do: cut to longNeed bytes, and without texts that contain
 // another one.
 func reduced(set []string) (out []string) {
+	if len(set) == 0 || len(set) == 1 && len(set[0]) <= longNeed {
+		return set
+	}
 	short := make([]string, 0, len(set))
 	for _, s := range set {
 		short = append(short, s[:min(len(s), longNeed)])
@@ -137,7 +140,7 @@ func textsOf(re *syntax.Regexp) texts {
 	case syntax.OpCapture:
 		return textsOf(re.Sub[0])
 	case syntax.OpQuest:
-		return texts{all: union([][]string{{""}, textsOf(re.Sub[0]).all})}
+		return texts{all: union([][]string{{""}, textsOf(re.Sub[0]).all}, maxTexts)}
 	case syntax.OpPlus:
 		return texts{one: textsOf(re.Sub[0]).best()}
 	case syntax.OpRepeat:
@@ -150,7 +153,7 @@ func textsOf(re *syntax.Regexp) texts {
 			t := textsOf(sub)
 			all, one = append(all, t.all), append(one, t.best())
 		}
-		return texts{all: union(all), one: union(one)}
+		return texts{all: union(all, maxTexts), one: union(one, maxNeeds)}
 	case syntax.OpConcat:
 		return textsOfRow(re.Sub)
 	}
@@ -201,8 +204,8 @@ func runesOf(pairs []rune) (out []string) {
 	return slices.Compact(out)
 }
 
-// union returns the union of the sets; nil if one of them is nil or the union is too large.
-func union(sets [][]string) (out []string) {
+// union returns the union of the sets; nil if one of them is nil or the union has more than limit texts.
+func union(sets [][]string, limit int) (out []string) {
 	for _, s := range sets {
 		if s == nil {
 			return nil
@@ -210,7 +213,7 @@ func union(sets [][]string) (out []string) {
 		out = append(out, s...)
 	}
 	slices.Sort(out)
-	if out = slices.Compact(out); len(out) > maxTexts {
+	if out = slices.Compact(out); len(out) > limit {
 		return nil
 	}
 	return out
