@@ -14,11 +14,11 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7018,
 
-	"recovery/annotate":   3222,
+	"recovery/annotate":   3228,
 	"recovery/classify":   2931,
 	"recovery/fit":        4245,
 	"recovery/inspect":    4883,
-	"recovery/learn":      2064,
+	"recovery/learn":      2069,
 	"recovery/plan":       1803,
 	"recovery/repair":     4964,
 	"recovery/rule":       1267,

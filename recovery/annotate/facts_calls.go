@@ -11,10 +11,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
+// unavailable finds the unknown tool in the message of agents that call a tool of their own in its place.
+var unavailable = recovery.NewPattern(`unavailable tool '([\w.:/-]{2,100})'`)
+
 // wrongTool returns the called name that is no tool of the request, or "".
 func (s *failureContext) wrongTool() string {
-	t, _ := s.definition(s.f.Tool)
-	if t.Raw != nil || !strings.Contains(s.content, s.f.Tool) { // some agents call another tool in place of the unknown one
+	if m := unavailable.FindAllStringSubmatch(s.f.Line, 1); m != nil && strings.Contains(s.f.Arguments, m[0][1]) {
+		return m[0][1]
+	}
+	if t, _ := s.definition(s.f.Tool); t.Raw != nil { // otherwise it is known only because it was called
 		return ""
 	}
 	return s.f.Tool

@@ -167,10 +167,10 @@ func (s *failureContext) mentions(name string, yield func(full string, listed, s
 				if base(t) != name || len(t) > 300 || strings.HasPrefix(t, "//") || denies(line) {
 					continue
 				}
-				if !strings.ContainsAny(t, `/\`) {
-					if above == "" || above == t {
-						continue
-					}
+				switch bare := !strings.ContainsAny(t, `/\`); {
+				case bare && (above == "" || above == t):
+					continue
+				case bare, absolute(above) && !absolute(t):
 					t = join(above, t)
 				}
 				more = yield(join(cd, t), listed, searched)

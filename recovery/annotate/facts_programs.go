@@ -210,8 +210,9 @@ func (s *failureContext) standIn() fact {
 		return fact{}
 	}
 	f := fact{say: quoted(by) + " usually does what " + quoted(program) + " does."}
-	if line := s.failingCall.Line(); renamed[program] != "" && strings.HasPrefix(line, program+" ") {
-		f.call = s.run(by + line[len(program):])
+	line := s.failingCall.Line()
+	if i := strings.Index(line, program+" "); renamed[program] != "" && i >= 0 && (i == 0 || !isWord(line[i-1])) {
+		f.call = s.run(line[:i] + by + line[i+len(program):])
 	}
 	return f
 }

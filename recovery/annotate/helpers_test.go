@@ -64,6 +64,7 @@ var (
 	bash  = tool("bash", "Run a shell command.", "*command", "string", "timeout", "number")
 	read  = tool("read", "Read a file.", "*path", "string", "offset", "integer", "limit", "integer")
 	write = tool("write", "Write a file.", "*path", "string", "*content", "string")
+	ls    = tool("ls", "List a directory.", "path", "string")
 	grep  = tool("grep", "Search file contents.", "*pattern", "string", "path", "string")
 	ask   = tool("ask_user", "Ask the user a question.", "*question", "string")
 )

@@ -185,7 +185,7 @@ func TestLimitRenamedAndLowered(t *testing.T) {
 	}
 }
 
-// What a provider refuses because of the client's account is left out for that account alone. Other clients get what they ask for.
+// A field that a provider refuses because of the client's account is left out of the requests of that account only.
 func TestEditsOfOneAccount(t *testing.T) {
 	t.Parallel()
 	const message = "Your organization must be verified to generate reasoning summaries. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization."
