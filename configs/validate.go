@@ -246,7 +246,7 @@ func (r *reader) checkUpstream(c *Config, name string, u upstream.Config) {
 func (r *reader) checkLoop(listen, key string, u upstream.Config) {
 	to, err := url.Parse(u.URL)
 	host, port, lerr := net.SplitHostPort(listen)
-	if err != nil || lerr != nil || u.Proxy != "" || to.Port() != port && (to.Port() != "" || defaultPorts[to.Scheme] != port) {
+	if err != nil || lerr != nil || u.Proxy != "" && u.Proxy != "none" || to.Port() != port && (to.Port() != "" || defaultPorts[to.Scheme] != port) {
 		return
 	}
 	own, _ := netip.ParseAddr(host) // the zero address for a name
@@ -275,13 +275,13 @@ func thisMachine(a netip.Addr) bool {
 }
 
 func (r *reader) checkProxy(key, proxy string) {
-	if proxy == "" || proxy == "env" || r.failed(key) {
+	if proxy == "" || proxy == "env" || proxy == "none" || r.failed(key) {
 		return
 	}
 	p, err := url.Parse(proxy)
 	switch {
 	case err != nil || p.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, p.Scheme):
-		r.report(key, "must be env, or a URL like http://proxy.example:3128 (http, https or socks5)")
+		r.report(key, "must be env, none, or a URL like http://proxy.example:3128 (http, https or socks5)")
 	case p.User != nil:
 		r.report(key, "secrets never stand in this file: write env and put the address with its password into HTTPS_PROXY")
 	}
