@@ -206,10 +206,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		return nil
 	case errors.Is(err, recovery.ErrClientGone):
 		ev.Status, ev.Client = statusClientGone, "gone"
-		if sink.Committed() {
-			panic(http.ErrAbortHandler)
-		}
-		return nil
+		panic(http.ErrAbortHandler) // not 200 without a body, which a client that closed only its sending side would read
 	case errors.Is(err, recovery.ErrReplied):
 		return send.replied(c.Request().Context(), &ev)
 	case errors.Is(err, recovery.ErrNoTarget):

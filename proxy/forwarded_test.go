@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -70,4 +72,34 @@ func posted(url string, body io.Reader) string {
 		return fmt.Sprintf("%d %s and %v", resp.StatusCode, text, err)
 	}
 	return fmt.Sprintf("%d %s", resp.StatusCode, text)
+}
+
+// TestHalfClosedClient: a client that closes its sending side counts as gone. It must never read the end of an answer
+// that no upstream gave.
+func TestHalfClosedClient(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	up := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(up.Close)
+	g := startCalm(t, up.URL, "")
+	for _, path := range []string{"chat/completions", "responses", "messages", "embeddings", "completions"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const body = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hello."}],"input":"Hello."}`
+		fmt.Fprintf(conn, "POST /v1/%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+		<-asked
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(conn) // a reset is as good as an end
+		if len(got) > 0 {
+			t.Errorf("%s: the client got %q", path, got)
+		}
+		_ = conn.Close()
+	}
 }

@@ -115,7 +115,8 @@ func (p *passage) report(model string) {
 	p.core.Observer.Observe(p.ev)
 }
 
-// unanswered is the client's error if no answer came; it depends on who caused that.
+// unanswered is the client's error if no answer came; it depends on who caused that. It breaks the connection of a client
+// that is gone.
 func (p *passage) unanswered(c echo.Context, err error) error {
 	ctx := c.Request().Context()
 	if body, ok := p.up.Reader.(*upload); ok {
@@ -126,7 +127,7 @@ func (p *passage) unanswered(c echo.Context, err error) error {
 	}
 	if ctx.Err() != nil {
 		p.ev.Status = statusClientGone
-		return nil
+		panic(http.ErrAbortHandler) // as in Server.finish
 	}
 	if errors.Is(err, upstream.ErrPath) {
 		p.ev.Status = http.StatusNotFound

@@ -168,7 +168,7 @@ func (p *passage) repeat(c echo.Context, targets []recovery.Choice, model string
 		panic(http.ErrAbortHandler) // never a clean end after a failure
 	case errors.Is(err, recovery.ErrClientGone):
 		p.ev.Status = statusClientGone
-		return nil
+		panic(http.ErrAbortHandler) // as in Server.finish
 	case err != nil:
 		return err
 	case f == nil:
