@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/recording"
@@ -43,6 +44,9 @@ type sender struct {
 	}
 
 	recording *recording.Recording // nil: nothing is recorded
+
+	asked atomic.Bool // an upstream has worked on the request, or did so when the client left
+	left  bool        // the client left before its answer was complete
 
 	encoded  []byte      // the request's body as received, if it was compressed, and
 	asItCame http.Header // header with its Content-Encoding
@@ -130,11 +134,16 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 		a.Cancel(nil)
 		if upstream.Unsent(err) {
 			ev.Phase = recovery.PhaseConnect
+		} else if leftBy(ctx) {
+			s.asked.Store(true)
 		}
 		f := s.fail(a, ev)
 		f.NeverAnswered = ev.Phase == recovery.PhaseConnect && !s.core.Upstreams[a.Target.Upstream].Answered()
 		f.Job = s.job(a, "")
 		return nil, f
+	}
+	if resp.StatusCode < 300 {
+		s.asked.Store(true)
 	}
 	s.noteRequestID(a.Number, resp.Header)
 	s.core.returnable(resp)
@@ -285,6 +294,9 @@ func (s *sender) fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failur
 	return &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Upstream: s.requestIDOf(a.Number),
 		Break: recovery.Break{Released: s.sink.Released(), Sent: s.sink.Sent()}, Err: ev.Err}
 }
+
+// leftBy reports whether an attempt ended because the client left: the gateway gives other causes.
+func leftBy(ctx context.Context) bool { return context.Cause(ctx) == context.Canceled }
 
 // cause returns the cause of the context's cancellation, if it was cancelled, or else err.
 func cause(ctx context.Context, err error) error {

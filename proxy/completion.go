@@ -205,7 +205,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		}
 		return nil
 	case errors.Is(err, recovery.ErrClientGone):
-		ev.Status, ev.Client = statusClientGone, "gone"
+		ev.Status, ev.Client, send.left = statusClientGone, "gone", true
 		panic(http.ErrAbortHandler) // not 200 without a body, which a client that closed only its sending side would read
 	case errors.Is(err, recovery.ErrReplied):
 		return send.replied(c.Request().Context(), &ev)

@@ -115,7 +115,7 @@ func estimate(raw []byte) int {
 }
 
 // used returns what a completion used: its answer, and extra usage beyond it. It estimates by their sizes
-// what the upstream did not report of an answer.
+// what the upstream did not report of an answer. A client that leaves before the answer has used its input.
 func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra recovery.Usage) {
 	t, answer, extra = s.x.Totals()
 	raw := s.x.Body.Raw()
@@ -131,7 +131,8 @@ func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra 
 	if n := tried + 2; extra.Input > n*most.Input || extra.Output > n*most.Output { // two more for a summariser and a planner
 		extra = recovery.Usage{Input: tried * estimate(raw)}
 	}
-	if answer == (recovery.Usage{}) && status < 300 && s.x.Tried() > 0 && s.sink.Released() > recovery.ReleasedNothing {
+	some := s.sink.Released() > recovery.ReleasedNothing || s.left && s.asked.Load() && extra == (recovery.Usage{})
+	if answer == (recovery.Usage{}) && status < 300 && s.x.Tried() > 0 && some {
 		seen := s.x.Partial() // counted in extra
 		if seen.Input == 0 {
 			answer.Input = estimate(raw)

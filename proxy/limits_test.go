@@ -242,13 +242,26 @@ func TestBrokenUsageIsSettled(t *testing.T) {
 			`data: {"id":"a","choices":[{"index":0,"delta":{"role":"assistant","content":"Some text"}}]}` + "\n\n", true, 1000, 1050},
 		{"broken off", "/v1/chat/completions", `{"model":"m","stream":true,"messages":[{"role":"user","content":"` + words + `"}]}`,
 			`data: {"id":"a","choices":[{"index":0,"delta":{"role":"assistant","content":"Some text"}}],"usage":{"prompt_tokens":900,"completion_tokens":30}}` + "\n\n", false, 930, 930},
+		{"left before the answer", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"` + words + `"}]}`, "", true, 1000, 1050},
+		{"left during a call", "/v1/chat/completions", `{"model":"m","stream":true,"tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":"` + words + `"}]}`,
+			`data: {"id":"a","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{"}}]}}]}` + "\n\n", true, 1000, 1080},
+		{"left before a forwarded answer", "/v1/completions", `{"model":"m","prompt":"` + words + `"}`, "", true, 1000, 1050},
+		{"left before embeddings", "/v1/embeddings", `{"model":"m","input":"` + words + `"}`, "", true, 1000, 1050},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			unseen := !strings.Contains(c.events, "Some text")
 			up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
-				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, c.events)
-				_ = http.NewResponseController(w).Flush()
+				if c.events != "" {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, c.events)
+					_ = http.NewResponseController(w).Flush()
+				}
+				if unseen {
+					time.AfterFunc(50*time.Millisecond, leave) // until then the gateway reads what has come
+				}
 				if c.leaves {
 					<-r.Context().Done()
 				}
@@ -256,8 +269,6 @@ func TestBrokenUsageIsSettled(t *testing.T) {
 			}))
 			defer up.Close()
 			g := startYAML(t, strings.NewReplacer("UP/", up.URL+"/", "recovery: {", "recovery: {attempts: 1, ").Replace(scaled)+limits)
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+c.path, strings.NewReader(c.body))
 			if err != nil {
 				t.Fatal(err)
@@ -265,20 +276,25 @@ func TestBrokenUsageIsSettled(t *testing.T) {
 			req.Header.Set("Content-Type", "application/json")
 			req.Header.Set("Authorization", "Bearer "+gatewayKey("alice"))
 			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
+			if err != nil && !unseen {
 				t.Fatal(err)
 			}
-			defer resp.Body.Close()
+			if err == nil {
+				defer resp.Body.Close()
+			}
 			seen := ""
-			for part := make([]byte, 4096); c.leaves && !strings.Contains(seen, "Some text"); {
+			for part := make([]byte, 4096); c.leaves && !unseen && !strings.Contains(seen, "Some text"); {
 				n, err := resp.Body.Read(part)
 				if seen += string(part[:n]); err != nil {
 					t.Fatal(err, seen)
 				}
 			}
-			if c.leaves {
+			switch {
+			case unseen:
+				<-ctx.Done()
+			case c.leaves:
 				leave()
-			} else {
+			default:
 				_, _ = io.Copy(io.Discard, resp.Body)
 			}
 			await(t, "settled", func() bool { return g.use("alice", "concurrent") == 0 })

@@ -36,6 +36,7 @@ type passage struct {
 	grant   *quota.Grant
 	started time.Time
 	answer  *metered // nil if its usage is not counted
+	left    bool     // the client left while the upstream worked on the request
 }
 
 // passthrough forwards requests for all other paths unchanged. JSON bodies with a model follow the
@@ -107,6 +108,8 @@ func (p *passage) report(model string) {
 			most = max(most, maxReported)
 		}
 		p.ev.Usage = p.answer.used(p.up.Body, most)
+	} else if p.left && p.grant != nil {
+		p.ev.Usage.Input = estimate(p.up.Body)
 	}
 	p.ev.Spent = p.core.spent(p.ev.Usage, p.ev.Target.Model, model)
 	p.grant.End(tokens(p.ev.Usage), p.ev.Spent)
@@ -126,7 +129,7 @@ func (p *passage) unanswered(c echo.Context, err error) error {
 		}
 	}
 	if ctx.Err() != nil {
-		p.ev.Status = statusClientGone
+		p.ev.Status, p.left = statusClientGone, !upstream.Unsent(err)
 		panic(http.ErrAbortHandler) // as in Server.finish
 	}
 	if errors.Is(err, upstream.ErrPath) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -43,8 +44,9 @@ type repeated struct {
 	deliver func(resp *http.Response, from recovery.Choice) error // delivers an answer to the client
 
 	x       *recovery.Exchange
-	err     error // of deliver
-	aborted bool  // the answer broke during its delivery
+	asked   atomic.Bool // the upstream worked on the request when the client left
+	err     error       // of deliver
+	aborted bool        // the answer broke during its delivery
 }
 
 // run retries until an answer is delivered. It returns the last failure if none was.
@@ -73,6 +75,8 @@ func (r *repeated) Send(ctx context.Context, a recovery.Attempt) (recovery.Answe
 		ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
 		if upstream.Unsent(err) {
 			ev.Phase = recovery.PhaseConnect
+		} else if leftBy(ctx) {
+			r.asked.Store(true)
 		}
 		f := k.failed(a, ev)
 		f.NeverAnswered = ev.Phase == recovery.PhaseConnect && !k.Upstreams[a.Target.Upstream].Answered()
@@ -167,7 +171,7 @@ func (p *passage) repeat(c echo.Context, targets []recovery.Choice, model string
 	case r.aborted:
 		panic(http.ErrAbortHandler) // never a clean end after a failure
 	case errors.Is(err, recovery.ErrClientGone):
-		p.ev.Status = statusClientGone
+		p.ev.Status, p.left = statusClientGone, r.asked.Load()
 		panic(http.ErrAbortHandler) // as in Server.finish
 	case err != nil:
 		return err
