@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -153,7 +154,11 @@ func (c adminClient) open(ctx context.Context, method, path string, body io.Read
 	var answer struct {
 		Error struct{ Message string } `json:"error"`
 	}
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxAdminAnswer)).Decode(&answer) // an answer without a message is from another server
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxAdminAnswer))
+	_ = json.Unmarshal(text, &answer)                       // an answer without a message is from another server
+	if bytes.Contains(text, []byte("to an HTTPS server")) { // net/http's own words
+		return nil, fmt.Errorf("the gateway at %s serves HTTPS: write --url https://NAME:PORT with the name in its certificate", c.url)
+	}
 	if answer.Error.Message == "" {
 		return nil, fmt.Errorf("not a Rebound gateway: %s answers %s", c.url, resp.Status)
 	}

@@ -174,7 +174,11 @@ Exit code: 0 the answer is 200, 1 it is not or there is none, 2 wrong command li
 			if err != nil {
 				return inputError(err)
 			}
-			return checkHealth(base + "/healthz")
+			url := base + "/healthz"
+			if err = checkHealth(url); err != nil && checkHealth("https"+strings.TrimPrefix(url, "http")) == nil {
+				return nil // the address does not tell whether the gateway serves TLS
+			}
+			return err
 		},
 	}
 }
