@@ -25,6 +25,7 @@ import (
 
 	"github.com/rebound-llm/rebound/cmd/rebound/app"
 	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/proxy"
 )
 
 // runCommand runs one program behind a private gateway.
@@ -130,6 +131,11 @@ func (p *program) privateGateway(o runOptions, how integration, token string, do
 		return nil, errors.New(describe(err))
 	}
 	cfg.Proxy.Prefix, cfg.Proxy.Drain = "/"+token, time.Second // the only client has ended
+	// The file may be that of a server, which may be running: the program gets an http URL and no further address.
+	cfg.Proxy.TLS, cfg.Proxy.Admin = proxy.TLSConfig{}, proxy.AdminConfig{}
+	if cfg.Log.Format = "json"; o.log == "" { // done reads it
+		cfg.Log.Level = "info"
+	}
 	if o.log != "" {
 		f, err := os.OpenFile(o.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 		if err != nil {

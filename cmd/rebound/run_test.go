@@ -1,6 +1,73 @@
 package main
 
-import "testing"
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A configuration for a server works for one program, too, also while the server itself runs: the program is told an
+// http URL, and addresses of their own belong to the server.
+func TestRunWithAServersConfiguration(t *testing.T) {
+	up := httptest.NewTLSServer(http.NotFoundHandler()) // only for its certificate
+	defer up.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(up.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{
+		"cert.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: up.TLS.Certificates[0].Certificate[0]}),
+		"key.pem":  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		"rebound.yaml": []byte("tls: {cert: cert.pem, key: key.pem}\nadmin: {listen: \"" + taken.Addr().String() + "\"}\nlog: {format: text, level: error}\n" +
+			"upstreams: {default: {url: \"http://127.0.0.1:1/v1\"}}\nrecovery: {attempts: 2, patience: 0s, backoff_min: 1ms, backoff_max: 1ms}\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := make(chan string, 1)
+	go func() {
+		defer os.WriteFile(filepath.Join(dir, "asked"), nil, 0o600) // ends the program
+		for range 200 {
+			base, err := os.ReadFile(filepath.Join(dir, "base"))
+			if url, whole := strings.CutSuffix(string(base), "\n"); err == nil && whole {
+				resp, err := http.Post(url+"/chat/completions", "application/json", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"Hello."}]}`))
+				if err != nil {
+					got <- err.Error()
+					return
+				}
+				defer resp.Body.Close()
+				text, _ := io.ReadAll(resp.Body)
+				got <- string(text)
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		got <- "the program did not start"
+	}()
+	t.Chdir(dir)
+	_, errs, code := runWith(noEnv, "", "run", "--config", "rebound.yaml", "--", "sh", "-c", "echo $OPENAI_BASE_URL >base; until [ -e asked ]; do sleep 0.05; done")
+	if text := <-got; code != 0 || !strings.Contains(text, "connection refused") {
+		t.Errorf("exit code %d: %s %s", code, text, errs)
+	}
+	if !strings.Contains(errs, "1 request failed despite recovery") {
+		t.Errorf("the summary is %q", errs)
+	}
+}
 
 // The summary counts what was done, not what was only observed, however the log is written.
 func TestTally(t *testing.T) {
