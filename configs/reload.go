@@ -3,8 +3,11 @@ package configs
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/rebound-llm/rebound/proxy"
 )
 
 // Replaceable returns an [Errors] if next must not replace c in a running gateway, or nil.
@@ -35,6 +38,29 @@ func (c *Config) Replaceable(next *Config) error {
 		return nil
 	}
 	return problems
+}
+
+// UntilRestart returns next with those values of c that a running gateway cannot replace, and the names of all settings
+// that differ and take effect only after a restart.
+func (c *Config) UntilRestart(next *Config) (kept *Config, settings []string) {
+	settings = proxy.NeedsRestart(c.Proxy, next.Proxy)
+	k := *next
+	k.Proxy.Listen, k.Proxy.Admin = c.Proxy.Listen, c.Proxy.Admin // the open sockets
+	k.Store, k.OTLP, k.Log.Format, k.Log.Queue = c.Store, c.OTLP, c.Log.Format, c.Log.Queue
+	for _, s := range []struct {
+		name    string
+		changed bool
+	}{
+		{"store", !reflect.DeepEqual(c.Store, next.Store)},
+		{"otlp", c.OTLP != next.OTLP},
+		{"log.format", c.Log.Format != next.Log.Format},
+		{"log.queue", c.Log.Queue != next.Log.Queue},
+	} {
+		if s.changed {
+			settings = append(settings, s.name)
+		}
+	}
+	return &k, settings
 }
 
 // exposed returns an upstream whose keys anyone who reaches the gateway can use.

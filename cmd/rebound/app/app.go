@@ -356,18 +356,15 @@ func (a *App) labels(cfg *configs.Config) telemetry.Labels {
 }
 
 // Reload puts another configuration in force. On an error the old one stays: everything that can
-// fail happens first, such as the check of [configs.Config.Replaceable]. The store and the
-// settings that [proxy.NeedsRestart] names keep their old values until a restart.
+// fail happens first, such as the check of [configs.Config.Replaceable]. The settings that
+// [configs.Config.UntilRestart] names keep their old values until a restart, and the log says so.
 func (a *App) Reload(cfg *configs.Config) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.config.Replaceable(cfg); err != nil {
 		return err
 	}
-	needs := proxy.NeedsRestart(a.config.Proxy, cfg.Proxy)
-	kept := *cfg
-	kept.Proxy.Listen, kept.Proxy.Admin = a.config.Proxy.Listen, a.config.Proxy.Admin // the open sockets
-	cfg = &kept
+	cfg, needs := a.config.UntilRestart(cfg)
 	core, err := a.build(cfg)
 	if err != nil {
 		return err

@@ -181,6 +181,22 @@ func TestReloadOnHangup(t *testing.T) {
 	hang("the file is read again", func() bool { return w.must(chat("m", false, "")).target() == "default/third" })
 }
 
+// What a running gateway cannot change keeps its old value, and the log says so as long as the file differs.
+func TestReloadNeedsRestart(t *testing.T) {
+	t.Parallel()
+	w := watch(t, "")
+	w.put(t, text(w.up, "log: {format: text, queue: 100}\nstore: {redis: {url: \"redis://127.0.0.1:1/0\"}}\notlp: {endpoint: \"http://127.0.0.1:1\"}\n"))
+	for round := 1; round <= 2; round++ {
+		w.hup <- struct{}{}
+		eventually(t, 20*time.Second, "the file is loaded", func() bool { return w.logged(t, reloaded) >= round })
+		for _, setting := range []string{"store", "otlp", "log.format", "log.queue"} {
+			eventually(t, 5*time.Second, setting+" is named", func() bool {
+				return len(w.log.lines(t, func(l map[string]any) bool { return l["setting"] == setting })) >= round
+			})
+		}
+	}
+}
+
 // A gateway with keys keeps requiring them when a half-written file has none. A later complete file is used.
 func TestReloadKeepsTheLastKey(t *testing.T) {
 	t.Parallel()
