@@ -1,9 +1,14 @@
 package app
 
 import (
+	"errors"
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/proxy"
 	"github.com/rebound-llm/rebound/proxy/quota"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/route"
@@ -69,8 +74,22 @@ type switchAdmin struct{ *App }
 // List implements admin.Switches.
 func (s switchAdmin) List() []recovery.Switch { return s.switches.Load().List() }
 
-// Set implements admin.Switches.
-func (s switchAdmin) Set(w recovery.Switch) error { return s.switches.Load().Set(w) }
+// Set implements admin.Switches. A name that the configuration does not have is an error: the switch would do nothing.
+// Models need not be in the configuration.
+func (s switchAdmin) Set(w recovery.Switch) error {
+	cfg := s.current()
+	upstream, _, target := strings.Cut(w.Name, "/")
+	_, known := cfg.Upstreams[upstream]
+	switch {
+	case w.Of == "target" && !target:
+		return errors.New("name: a target is UPSTREAM/MODEL")
+	case (w.Of == "upstream" || w.Of == "target") && !known:
+		return fmt.Errorf("name: no upstream is called %q; the configuration has %s", upstream, strings.Join(slices.Sorted(maps.Keys(cfg.Upstreams)), ", "))
+	case w.Of == "key" && !slices.ContainsFunc(cfg.Proxy.Auth.Keys, func(k proxy.ClientKey) bool { return k.Name == w.Name }):
+		return fmt.Errorf("name: no gateway key is called %q; see auth.keys in the configuration", w.Name)
+	}
+	return s.switches.Load().Set(w)
+}
 
 // Clear implements admin.Switches.
 func (s switchAdmin) Clear(of, name string) bool { return s.switches.Load().Clear(of, name) }
