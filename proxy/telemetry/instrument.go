@@ -163,7 +163,7 @@ func (i *instrument) collect(t metricdata.Temporality) (metricdata.Metrics, int)
 	now := time.Now()
 	var points []metricdata.HistogramDataPoint[float64]
 	for key, s := range i.series {
-		list := []attribute.KeyValue{text(genProvider, genOpenAI)}
+		var list []attribute.KeyValue
 		for l, name := range i.labels {
 			if key[l] != "" {
 				list = append(list, text(name, key[l]))

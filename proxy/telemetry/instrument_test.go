@@ -39,7 +39,7 @@ func TestHistograms(t *testing.T) {
 				}
 				oracle.Record(context.Background(), v, api.WithAttributes(attribute.String(genOperation, genChat), attribute.String(genProvider, genOpenAI),
 					attribute.String(genRequestModel, "m"), attribute.String(errorType, "timeout")))
-				mine.genDuration.add(v, genChat, "m", "timeout")
+				mine.genDuration.add(v, genChat, genOpenAI, "m", "timeout")
 			}
 			want, got := points(t, own), points(t, collected)
 			if len(want) != 1 || len(got) != 1 {

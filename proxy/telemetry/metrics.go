@@ -101,9 +101,9 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 				"and source (planner, learned where it need not be asked, heuristic where it was of no use).", "strategy", "band", "source"),
 		approvals: counter("plan_approvals_total", "Plans that waited for a person: waiting, approved, refused, expired.", "result"),
 
-		genDuration: newInstrument(genDurationMetric, "GenAI operation duration.", "s", genDurationBuckets, genOperation, genRequestModel, errorType),
-		genFirst:    newInstrument(genFirstChunkMetric, "Time to receive the first chunk.", "s", genDurationBuckets, genOperation, genRequestModel),
-		genTokens:   newInstrument(genTokensMetric, "Number of input and output tokens used.", "{token}", genTokensBuckets, genOperation, genRequestModel, genTokenType),
+		genDuration: newInstrument(genDurationMetric, "GenAI operation duration.", "s", genDurationBuckets, genOperation, genProvider, genRequestModel, errorType),
+		genFirst:    newInstrument(genFirstChunkMetric, "Time to receive the first chunk.", "s", genDurationBuckets, genOperation, genProvider, genRequestModel),
+		genTokens:   newInstrument(genTokensMetric, "Number of input and output tokens used.", "{token}", genTokensBuckets, genOperation, genProvider, genRequestModel, genTokenType),
 	}
 	m.met.Store(&map[string]bool{})
 	m.truncated.show()

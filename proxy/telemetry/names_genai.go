@@ -27,10 +27,11 @@ const (
 	genFirstChunkMetric = "gen_ai.client.operation.time_to_first_chunk"
 	genTokensMetric     = "gen_ai.client.token.usage"
 
-	// genOpenAI is the provider as the conventions define it: the API format. The gateway does not
-	// know the provider behind an upstream.
-	genOpenAI = "openai"
-	genChat   = "chat"
+	// genOpenAI and genAnthropic are the providers as the conventions define them: by the API format.
+	// The gateway does not know the provider behind an upstream.
+	genOpenAI    = "openai"
+	genAnthropic = "anthropic"
+	genChat      = "chat"
 
 	// own is the prefix of attributes outside the conventions: the fields of events.
 	own = "rebound."
@@ -44,3 +45,11 @@ var (
 
 // usageNames are the attribute names of a usage, by kind.
 var usageNames = [kinds]string{genInput, genOutput, genCacheRead, genCacheWrite, genReasoning}
+
+// provider returns the provider's name for the format of a request_done.
+func provider(format string) string {
+	if format == "messages" {
+		return genAnthropic
+	}
+	return genOpenAI
+}

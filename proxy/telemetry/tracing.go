@@ -145,7 +145,7 @@ func (r *traced) end(ev *recovery.Event) {
 			if ended := a.Started.Add(a.Duration); ended.Before(at) {
 				at = ended
 			}
-			span.SetAttributes(text(genOperation, r.operation), text(genProvider, genOpenAI), text(genRequestModel, a.Target.Model),
+			span.SetAttributes(text(genOperation, r.operation), text(genProvider, provider(ev.Format)), text(genRequestModel, a.Target.Model),
 				text(own+"upstream", a.Target.Upstream), text(own+"upstream_key", a.Target.Key), text(own+"strategy", a.Strategy),
 				attribute.Int(own+"attempt", number), attribute.Bool(own+"parallel", a.Parallel))
 			fail(span, a.Class)
@@ -154,7 +154,7 @@ func (r *traced) end(ev *recovery.Event) {
 	}
 	if r.span.IsRecording() {
 		r.span.SetAttributes(fields(record(ev))...)
-		r.span.SetAttributes(text(genOperation, r.operation), text(genProvider, genOpenAI), text(genRequestModel, ev.Model), text(genConversation, ev.Session),
+		r.span.SetAttributes(text(genOperation, r.operation), text(genProvider, provider(ev.Format)), text(genRequestModel, ev.Model), text(genConversation, ev.Session),
 			text(genResponse, ev.Target.Model), attribute.Bool(genStream, ev.Streamed), attribute.Int("http.response.status_code", ev.Status))
 		if ev.TTFB > 0 && ev.Streamed {
 			r.span.SetAttributes(attribute.Float64(genFirstChunk, ev.TTFB.Seconds()))
@@ -189,20 +189,20 @@ func (t *tracing) measure(r *traced, ev *recovery.Event, label string) {
 	if ev.Attempt == 0 {
 		return
 	}
-	operation := genChat
+	operation, by := genChat, provider(ev.Format)
 	if r != nil {
 		operation = r.operation
 	}
-	t.measured.genDuration.add(ev.Duration.Seconds(), operation, label, string(ev.Class))
+	t.measured.genDuration.add(ev.Duration.Seconds(), operation, by, label, string(ev.Class))
 	if ev.Streamed && ev.TTFB > 0 {
-		t.measured.genFirst.add(ev.TTFB.Seconds(), operation, label)
+		t.measured.genFirst.add(ev.TTFB.Seconds(), operation, by, label)
 	}
 	used := ev.Usage.Add(ev.Cost) // all billed usage
 	if used.Input > 0 {
-		t.measured.genTokens.add(sane(used.Input), operation, label, "input")
+		t.measured.genTokens.add(sane(used.Input), operation, by, label, "input")
 	}
 	if used.Output > 0 {
-		t.measured.genTokens.add(sane(used.Output), operation, label, "output")
+		t.measured.genTokens.add(sane(used.Output), operation, by, label, "output")
 	}
 }
 

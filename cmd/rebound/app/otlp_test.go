@@ -167,6 +167,35 @@ func TestTraces(t *testing.T) {
 	}
 }
 
+// The provider is named by the API's format, in spans and in metrics.
+func TestProviderOfMessages(t *testing.T) {
+	t.Parallel()
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	var r receiver
+	g := launch(t, strings.Replace(text(up, r.start(t, "http/protobuf")), "upstreams:", "upstreams:\n  messages: {url: \""+up.URL()+"\", format: anthropic, passthrough: true}", 1))
+	resp, err := g.client.Post(g.url+"/v1/messages", "application/json", strings.NewReader(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hello."}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := read(resp); !r.ok() {
+		t.Fatal(r)
+	}
+	if err := g.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.spans) != 2 {
+		t.Fatalf("spans: %v", r.spans)
+	}
+	for _, s := range r.spans {
+		if got := attributes(s)["gen_ai.provider.name"]; got != "anthropic" {
+			t.Errorf("%s: the provider is %q", s.Name, got)
+		}
+	}
+	if strings.Count(r.raw.String(), "anthropic") < 3 {
+		t.Error("the metrics have another provider")
+	}
+}
+
 // A collector that is down or hangs costs spans, which is reported. It delays neither requests nor a stop.
 func TestCollectorAway(t *testing.T) {
 	t.Parallel()
