@@ -234,14 +234,14 @@ func ended(ev *recovery.Event) string {
 	switch {
 	case ev.Status == statusClientGone:
 		return outcomeCanceled
+	case ev.Attempt == 0: // also the answer of a stopped session
+		return outcomeRejected
 	case ev.Class == "" && ev.Status < 400 && ev.Recovery == "" && ev.Fallback:
 		return outcomeFallback
 	case ev.Class == "" && ev.Status < 400 && ev.Recovery == "":
 		return outcomeOK
 	case ev.Class == "" && ev.Status < 400:
 		return outcomeRecovered
-	case ev.Attempt == 0:
-		return outcomeRejected
 	}
 	return outcomeFailed
 }

@@ -163,6 +163,11 @@ func TestCount(t *testing.T) {
 			`rebound_extra_tokens_total{kind="input"} 1200`,
 			`rebound_tokens_total{kind="output",upstream="azure"} 340`,
 		}},
+		{"stopped", done(func(ev *recovery.Event) {
+			ev.Attempt, ev.Attempts, ev.Target, ev.Recovery, ev.Usage = 0, nil, recovery.Target{}, "session_stopped", recovery.Usage{}
+		}), []string{
+			`rebound_requests_total{format="other",model="coder",outcome="rejected",status_class="2xx"} 1`,
+		}},
 		{"failed", done(func(ev *recovery.Event) {
 			ev.Status, ev.Class, ev.Attempts[0].Class = 504, recovery.Timeout, recovery.Timeout
 		}), []string{

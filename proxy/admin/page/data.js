@@ -135,6 +135,6 @@ export function outcome(r) {
   const d = r.done;
   if (!d) return 'running';
   if (d.status === 499) return 'canceled';
-  if (!d.class && (d.status || 0) < 400) return d.recovery ? 'recovered' : d.fallback ? 'fallback' : 'ok';
+  if (!d.class && (d.status || 0) < 400) return !d.attempt ? 'rejected' : d.recovery ? 'recovered' : d.fallback ? 'fallback' : 'ok';
   return d.attempt || r.events.length > 1 ? 'failed' : 'rejected';
 }
