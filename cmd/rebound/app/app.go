@@ -544,14 +544,14 @@ func (a *App) close() {
 	if a.outcomes != nil {
 		a.outcomes.Close()
 	}
+	if a.recorder != nil {
+		a.recorder.Close(ctx) // before the collector, which may take all the time
+	}
 	export, cancel := context.WithTimeout(context.Background(), closeExportTimeout)
 	defer cancel()
 	_ = a.hub.Close(export)
 	if a.limiter != nil {
 		a.limiter.Close()
-	}
-	if a.recorder != nil {
-		a.recorder.Close(ctx)
 	}
 	a.mirror.Stop()
 	_ = a.store.Close()
