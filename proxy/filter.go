@@ -19,7 +19,7 @@ import (
 func (s *Server) filter(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		switch c.Path() {
-		case "/healthz", "/readyz", "/metrics", "/rebound/*": // nothing there goes upstream
+		case "/healthz", "/readyz", metricsPath, "/rebound/*": // nothing there goes upstream
 			return next(c)
 		}
 		core, r := s.core.Load(), c.Request()

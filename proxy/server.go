@@ -43,6 +43,8 @@ type Server struct {
 	memory   pool  // bytes of their bodies
 }
 
+const metricsPath = "/metrics"
+
 // Handlers are handlers that other packages provide; nil ones are not served.
 type Handlers struct {
 	Metrics http.Handler // GET /metrics
@@ -85,7 +87,7 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 	e.Match(health, "/readyz", s.readyz)
 	guard := echo.WrapMiddleware(s.admin)
 	if h.Metrics != nil {
-		s.inside.GET("/metrics", echo.WrapHandler(h.Metrics), guard)
+		s.inside.GET(metricsPath, echo.WrapHandler(h.Metrics), guard)
 	}
 	if h.Admin != nil {
 		s.inside.Any("/rebound/*", echo.WrapHandler(h.Admin), s.watchBody, guard)
@@ -156,7 +158,7 @@ func (s *Server) count(next echo.HandlerFunc) echo.HandlerFunc {
 			conn := http.NewResponseController(c.Response())
 			defer func() { _ = conn.SetReadDeadline(time.Now().Add(limit)) }() // not every connection has one
 		}
-		if s.draining.Load() && c.Path() != "/healthz" {
+		if s.draining.Load() && c.Path() != "/healthz" && c.Path() != metricsPath { // it is alive, and still counts
 			return stopping()
 		}
 		return next(c)
