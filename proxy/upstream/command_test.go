@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -122,5 +123,35 @@ func TestCommandFails(t *testing.T) {
 	u := printed(t, "http://127.0.0.1:1", []string{"/no/such/program"}, 0)
 	if _, err := u.Do(t.Context(), upstream.Request{Method: http.MethodPost, Path: "/chat", Key: "cloud", Header: http.Header{}}); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("no program: %v", err)
+	}
+}
+
+// A reload keeps what a command has printed, and a command that has changed runs again.
+func TestCommandAfterReload(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Header.Get("Authorization"))
+	}))
+	defer server.Close()
+	args, runs := printing(t, "")
+	var last *upstream.Upstream
+	for i, c := range []struct {
+		args []string
+		key  string
+		runs int
+	}{{args, "token-1", 1}, {args, "token-1", 1}, {append(slices.Clone(args), "--other"), "token-2", 2}} {
+		u := printed(t, server.URL, c.args, time.Hour)
+		if u.Succeed(last); i == 1 && !slices.Contains(u.Secrets(), c.key) {
+			t.Errorf("the key that is in use counts as no secret: %v", u.Secrets())
+		}
+		last = u
+		resp, err := u.Do(t.Context(), upstream.Request{Method: http.MethodGet, Path: "/models", Key: "cloud"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if string(got) != "Bearer "+c.key || runs() != c.runs {
+			t.Errorf("configuration %d: %s after %d runs, want %s after %d", i+1, got, runs(), c.key, c.runs)
+		}
 	}
 }

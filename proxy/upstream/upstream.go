@@ -14,6 +14,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -284,11 +285,22 @@ func (u *Upstream) once(ctx context.Context, r Request, at *url.URL) (*http.Resp
 // concurrent use.
 func (u *Upstream) Answered() bool { return u.answered.Load() }
 
-// Succeed copies the Answered state from the upstream that this one replaces, if the host is the same.
-// old may be nil.
+// Succeed copies from the upstream that this one replaces the Answered state, if the host is the same,
+// and the keys that equal commands have printed. It must be called before the first request; old may be
+// nil.
 func (u *Upstream) Succeed(old *Upstream) {
-	if old != nil && old.base.Host == u.base.Host && old.base.Scheme == u.base.Scheme {
+	if old == nil {
+		return
+	}
+	if old.base.Host == u.base.Host && old.base.Scheme == u.base.Scheme {
 		u.answered.Store(old.Answered())
+	}
+	for name, c := range u.commands {
+		if o := old.commands[name]; o != nil && slices.Equal(o.args, c.args) {
+			o.mu.Lock()
+			c.value, c.at = o.value, o.at
+			o.mu.Unlock()
+		}
 	}
 }
 
