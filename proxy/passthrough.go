@@ -199,7 +199,7 @@ func (p *passage) relocate(resp *http.Response) error {
 		return reported(http.StatusBadGateway, "upstream_redirect", "The upstream %q answers with a redirect to another place, which the gateway does not "+
 			"pass on. The operator has to check its URL.", target.Upstream)
 	}
-	to := "/v1" + path
+	to := p.core.Config.Prefix + "/v1" + path
 	if query != "" && !p.who.restricted() {
 		to += "?" + query
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/configs"
 )
 
 // redirecting answers each path in locations with a status and that Location ("HERE" is its
@@ -143,5 +145,25 @@ func TestRedirectedForwards(t *testing.T) {
 				t.Errorf("%d to %s: %d, %q, %s", status, to, resp.StatusCode, got, body)
 			}
 		}
+	}
+}
+
+// A redirect of a forwarded request stays below the prefix of a private gateway.
+func TestRedirectBelowPrefix(t *testing.T) {
+	up := newRedirecting(t)
+	up.set(http.StatusTemporaryRedirect, map[string]string{"/base/v1/files": "HERE/base/v1/files/?a=1"})
+	cfg, err := configs.Parse("test.yaml", []byte(strings.ReplaceAll("listen: 127.0.0.1:0\nupstreams: {default: {url: \"UP/base/v1\"}}\n", "UP", up.URL)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Proxy.Prefix = "/private"
+	g := startConfig(t, cfg)
+	resp, err := http.Get(g.url + "/private/v1/files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if at := resp.Request.URL.RequestURI(); resp.StatusCode != http.StatusOK || at != "/private/v1/files/?a=1" {
+		t.Errorf("%s at %s", resp.Status, at)
 	}
 }
