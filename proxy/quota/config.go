@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -57,7 +58,10 @@ type Price struct {
 	Input float64 `yaml:"input"`
 	// CachedInput is for tokens that the provider read from its cache; zero: Input.
 	CachedInput float64 `yaml:"cached_input"`
-	Output      float64 `yaml:"output"`
+	// CacheWrite is for tokens that the provider wrote to its cache, which Anthropic bills higher than
+	// others; zero: Input.
+	CacheWrite float64 `yaml:"cache_write"`
+	Output     float64 `yaml:"output"`
 }
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
@@ -66,7 +70,7 @@ func (p Price) Validate() error {
 	for _, v := range [...]struct {
 		key   string
 		price float64
-	}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"output", p.Output}} {
+	}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output}} {
 		if !(v.price >= 0 && v.price <= 1e6) {
 			errs = append(errs, fmt.Errorf("%s: must be the price of a million tokens, from 0 to 1000000", v.key))
 		}
@@ -97,12 +101,10 @@ func (p Prices) Spent(u recovery.Usage, names ...string) float64 {
 		return 0
 	}
 	price, _ := p.of(names...)
-	cached := price.CachedInput
-	if cached == 0 {
-		cached = price.Input
-	}
 	read := min(u.CacheRead, u.Input)
-	return (float64(u.Input-read)*price.Input + float64(read)*cached + float64(u.Output)*price.Output) / 1e6
+	written := min(u.CacheWrite, u.Input-read)
+	return (float64(u.Input-read-written)*price.Input + float64(read)*cmp.Or(price.CachedInput, price.Input) +
+		float64(written)*cmp.Or(price.CacheWrite, price.Input) + float64(u.Output)*price.Output) / 1e6
 }
 
 // micros converts an amount of money to the meter's unit, a millionth.

@@ -201,14 +201,14 @@ func TestTokens(t *testing.T) {
 
 func TestSpending(t *testing.T) {
 	cfg := one(quota.Limits{SpendingPerDay: 1})
-	cfg.Prices = quota.Prices{"m": {Input: 2, CachedInput: 0.5, Output: 10}, "plain": {Input: 4}}
-	u := recovery.Usage{Input: 100_000, CacheRead: 60_000, Output: 5_000}
+	cfg.Prices = quota.Prices{"m": {Input: 2, CachedInput: 0.5, Output: 10}, "plain": {Input: 4}, "writes": {Input: 3, CachedInput: 0.3, CacheWrite: 3.75}}
+	u := recovery.Usage{Input: 100_000, CacheRead: 60_000, CacheWrite: 30_000, Output: 5_000}
 	for _, c := range []struct {
 		prices quota.Prices
 		names  []string
 		want   float64
 	}{
-		{cfg.Prices, []string{"m"}, 0.08 + 0.03 + 0.05}, {cfg.Prices, []string{"unknown", "m"}, 0.16}, {cfg.Prices, []string{"plain"}, 0.4},
+		{cfg.Prices, []string{"m"}, 0.08 + 0.03 + 0.05}, {cfg.Prices, []string{"unknown", "m"}, 0.16}, {cfg.Prices, []string{"plain"}, 0.4}, {cfg.Prices, []string{"writes"}, 0.03 + 0.018 + 0.1125},
 		{cfg.Prices, []string{"unknown"}, 0}, {nil, []string{"m"}, 0}, {quota.Prices{"*": {Output: 1}}, []string{"unknown"}, 0.005},
 	} {
 		if got := c.prices.Spent(u, c.names...); fmt.Sprintf("%.9f", got) != fmt.Sprintf("%.9f", c.want) {
