@@ -173,11 +173,8 @@ func (p *program) providers(o runOptions, how integration) map[string]string {
 func runChild(child *exec.Cmd) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	terminal := false
-	if f, ok := child.Stdin.(*os.File); ok {
-		info, err := f.Stat()
-		terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
+	in, _ := child.Stdin.(io.Writer) // a file, if it is one
+	terminal := isTerminal(in) || isTerminal(child.Stdout) || isTerminal(child.Stderr)
 	defer signal.Stop(signals)
 	if err := child.Start(); err != nil {
 		fmt.Fprintln(child.Stderr, "rebound run:", err)

@@ -17,14 +17,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// isTerminal reports whether w is a character device, such as a terminal.
+// isTerminal reports whether w is a character device, such as a terminal, but not the null device.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	null, _ := os.Stat(os.DevNull) // nil on an error, which equals no file
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !os.SameFile(info, null)
 }
 
 // printBanner prints how to use a gateway that has just started.
