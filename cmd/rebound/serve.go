@@ -29,8 +29,9 @@ http://127.0.0.1:8080/v1 and sends requests to https://api.openai.com/v1. Run it
 with --print-defaults for the configuration reference. The log is JSON; on a
 terminal it is plain text.
 
-The environment variables REBOUND_LISTEN, OPENAI_UPSTREAM_URL, REBOUND_REDIS_URL,
-REBOUND_ADMIN_TOKEN and REBOUND_LOG_LEVEL override the file. Flags override both.
+The environment variables REBOUND_LISTEN, OPENAI_UPSTREAM_URL, ANTHROPIC_UPSTREAM_URL,
+REBOUND_REDIS_URL, REBOUND_ADMIN_TOKEN and REBOUND_LOG_LEVEL override the file. Flags
+override both.
 
 Exit code: 0 stopped or drained, 1 cannot start or failed, 2 wrong command line.`,
 	}
