@@ -81,7 +81,9 @@ const (
 	ConformMissing    = "schema_missing" // every tool has a schema for its parameters
 	ConformNested     = "nested_field"   // parts, calls and tools lose the field Field
 	ConformNames      = "tool_names"     // tools have names that every provider accepts: see SafeNames
-	ConformThinking   = "thinking_off"   // the model does not think if the answer is not streamed
+	ConformThinking   = "thinking_off"   // the model does not think; in chat completions only if the answer is not streamed
+	ConformUnthinking = "thinking_edits" // no context edits for thinking if the model does not think
+	ConformEffort     = "no_effort"      // no level of effort; Field is the refused level, empty for any
 	ConformNoTools    = "no_tools"       // no options for tools if none are offered
 )
 
@@ -100,7 +102,7 @@ const ReasoningFinished = "finished"
 // those of turns, then those of ids. Unknown edits come last.
 func conformRank(name string) int {
 	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate,
-		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformNoTools, ConformCallIDs, ConformSignatures,
+		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformUnthinking, ConformEffort, ConformNoTools, ConformCallIDs, ConformSignatures,
 		ConformStubTools, ConformStrict, ConformMissing, ConformPlain, ConformKeyword, ConformItems}
 	for i, m := range order {
 		if m == name {
@@ -124,7 +126,8 @@ func Droppable(field string) bool {
 		"reasoning_effort", "reasoning", "verbosity", "thinking", "thinking_budget", "enable_thinking", "thinking_config", "chat_template_kwargs",
 		"include_reasoning", "reasoning_format", "reasoning_split", "reasoning_summary", "preserve_thinking", "effort",
 		"stream_options", "store", "metadata", "user", "safety_identifier",
-		"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "prediction", "include", "client_metadata":
+		"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "prediction", "include", "client_metadata",
+		"context_management": // a history that grows too long without it is shortened as any other
 		return true
 	}
 	return false
@@ -199,7 +202,7 @@ func (c *Choice) lasting() (forAll, own []Edit) {
 // fields are removed if a target refuses them.
 func NestedLabel(field string) bool {
 	switch field {
-	case "cache_control", "strict", "index", "extra_content", "provider_specific_fields", "thought_signature", "annotations", "caller",
+	case "cache_control", "cache_control.scope", "cache_control.ttl", "citations", "strict", "index", "extra_content", "provider_specific_fields", "thought_signature", "annotations", "caller",
 		"defer_loading", "eager_input_streaming", "input_examples", "allowed_callers":
 		return true
 	}

@@ -61,7 +61,7 @@ func (v *view) refusesValue(text string) bool {
 	return slices.ContainsFunc(v.codes, func(c string) bool { return strings.Contains(c, "value") }) ||
 		says(text, "invalid value", "unsupported value", "supported values", "allowed values", "valid values", "must be one of", "should be one of", "is not one of", "expected one of",
 			"must be between", "should be between", "in range", "in the range", "less than", "greater than", "at most", "at least", "maximum value", "minimum value",
-			"input should be", "is not a valid", "取值范围", "取值")
+			"input should be", "is not a valid", "of the expected tags", "adaptive thinking", "取值范围", "取值")
 }
 
 // distinct returns the parameter names among names, each once and in the spelling

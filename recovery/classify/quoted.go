@@ -111,7 +111,7 @@ func isFormatWord(s string) bool {
 	switch s {
 	case "system", "developer", "user", "assistant", "tool", "function", "text", "auto", "none", "required", "any", "enabled", "disabled", "low", "medium", "high",
 		"minimal", "max", "xhigh", "object", "string", "array", "number", "integer", "boolean", "null", "message", "reasoning", "image_url", "input_text", "output_text",
-		"json_object", "json_schema":
+		"json_object", "json_schema", "ephemeral", "adaptive", "thinking", "tool_use", "tool_result":
 		return true
 	}
 	return false

@@ -72,7 +72,14 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Editor, ed recovery.E
 		return renameTools(b, e)
 	case recovery.ConformNoTools:
 		return e.DropToolOptions()
+	case recovery.ConformUnthinking:
+		return e.DropThinkingEdits()
+	case recovery.ConformEffort:
+		return e.DropEffort(ed.Field)
 	case recovery.ConformThinking:
+		if e.StopThinking() {
+			return true
+		}
 		if v, ok := b.Field("enable_thinking"); ok && string(v) == "false" || b.Format() != transcript.Chat || b.Streaming() {
 			return false
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // AdaptParameter renames or drops a field that a target refuses. It drops only fields that do not change what the client
@@ -59,10 +60,15 @@ func dropThinking(s *recovery.Situation, f *recovery.Failure) (recovery.Action, 
 			return a, true
 		}
 	}
-	if !strings.Contains(text, "thinking") || !containsAny(text, []string{"tool_choice", "tool choice", "budget_tokens", "thinking budget", "thinking_budget"}) {
+	if !strings.Contains(text, "thinking") || !containsAny(text, []string{"tool_choice", "tool choice", "budget_tokens", "thinking budget", "thinking_budget", "must start with a thinking block"}) {
 		return recovery.Action{}, false
 	}
 	c := &s.Exchange.Candidates[s.Current(f)]
+	if s.Exchange.Body.Format() == transcript.Messages {
+		a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformThinking})
+		a.Once = true
+		return a, ok
+	}
 	for _, field := range thinkingFields {
 		_, has := s.Exchange.Body.Field(field)
 		if ed := (recovery.Edit{Field: field, Drop: true}); has && !c.Had(func(o recovery.Edit) bool { return o == ed }) {
@@ -82,8 +88,8 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	if ed := (recovery.Edit{Conform: recovery.ConformNoTools}); (name == "parallel_tool_calls" || name == "tool_choice") && !x.Body.HasTools() {
 		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
 	}
-	if role, to, ok := refusedRole(x, name, f); ok {
-		return recovery.Edit{Role: role, Rename: to}, true
+	if ed, ok := refusedRole(x, name, f); ok {
+		return ed, true
 	}
 	if v, has := x.Body.Field(name); has && recovery.Droppable(name) {
 		ed := recovery.Edit{Field: name, Drop: true}
@@ -92,7 +98,17 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		}
 		return ed, true
 	}
-	if field := lastStep(name); recovery.NestedLabel(field) && (field == name || inHistoryOrTools(name)) {
+	if ed := (recovery.Edit{Conform: recovery.ConformEffort}); name == "output_config" || lastStep(name) == "effort" {
+		if _, level, ok := strings.Cut(f.Signal.Message, "effort level '"); ok {
+			ed.Field, _, _ = strings.Cut(level, "'") // the target may accept others
+		}
+		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
+	}
+	field := lastStep(name)
+	if strings.Contains(name, ".cache_control.") {
+		field = "cache_control." + field
+	}
+	if recovery.NestedLabel(field) && (field == name || inHistoryOrTools(name)) {
 		ed := recovery.Edit{Conform: recovery.ConformNested, Field: field}
 		if s.Changes == nil || s.Changes(s.Current(f), ed) {
 			return ed, true
@@ -136,17 +152,19 @@ func messageField(name string) (field string, ok bool) {
 	return field, field != "" && field != "role" && field != "content" && strings.Count(rest, ".")+strings.Count(rest, "[") <= 2
 }
 
-// refusedRole recognises the refusal of the developer or system role; to is the role that replaces it.
-func refusedRole(x *recovery.Exchange, name string, f *recovery.Failure) (role, to string, ok bool) {
+// refusedRole recognises the refusal of the developer or system role, and returns the edit that replaces it.
+func refusedRole(x *recovery.Exchange, name string, f *recovery.Failure) (ed recovery.Edit, ok bool) {
 	if !strings.HasPrefix(name, "messages") && !strings.Contains(name, "role") {
-		return "", "", false
+		return ed, false
 	}
 	msg := strings.ToLower(f.Signal.Message)
 	switch {
 	case x.Body.HasRole("developer") && (strings.Contains(msg, "developer") || !strings.Contains(msg, "'system'") && strings.Contains(msg, "role")):
-		return "developer", "system", true
-	case strings.Contains(msg, "'system'") && x.Body.HasRole("system"):
-		return "system", "developer", true
+		return recovery.Edit{Role: "developer", Rename: "system"}, true
+	case !strings.Contains(msg, "'system'") || !x.Body.HasRole("system"):
+		return ed, false
+	case x.Body.Format() == transcript.Messages: // it has no role for developers
+		return recovery.Edit{Conform: recovery.ConformSystem}, true
 	}
-	return "", "", false
+	return recovery.Edit{Role: "system", Rename: "developer"}, true
 }

@@ -36,7 +36,7 @@ var historyEdits = []struct {
 		"must alternate", "roles must alternate", "alternating", "consecutive messages", "expected last role", "unexpected role 'user' after role 'user'",
 	}, recovery.Edit{Conform: recovery.ConformAlternate}},
 	{[]string{
-		"system message must be at the beginning", "system messages must", "system message at the beginning", "unexpected role 'system'",
+		"unexpected role \"system\"", "system message must be at the beginning", "system messages must", "system message at the beginning", "unexpected role 'system'",
 		"system role is only", "input should be 'user' or 'assistant'",
 	}, recovery.Edit{Conform: recovery.ConformSystem}},
 	{[]string{
@@ -56,12 +56,13 @@ var historyEdits = []struct {
 	{[]string{
 		"non-empty content", "must be non-empty", "cannot be empty", "content is empty", "expected a string, got null", "content is required",
 		"must have non-empty", "content should not be empty", "empty content", "must not be empty", "may not be empty", "at least one parts field",
-		"contents.parts must not be empty", "content field is empty", "without content", "content blocks must be non-empty",
+		"contents.parts must not be empty", "empty text blocks", "content field is empty", "without content", "content blocks must be non-empty",
 	}, recovery.Edit{Conform: recovery.ConformEmpty}},
 	{[]string{
 		"invalid type: sequence, expected a string", "content must be a string", "content should be a string", "expected a string, got array",
 		"expected a string but got an array", "input should be a valid string",
 	}, recovery.Edit{Conform: recovery.ConformTextOnly}},
+	{[]string{"strategy requires `thinking`"}, recovery.Edit{Conform: recovery.ConformUnthinking}},
 	{toolNameRefused, recovery.Edit{Conform: recovery.ConformNames}},
 	{nil, recovery.Edit{Conform: recovery.ConformPairing}},
 }

@@ -20,17 +20,23 @@ var reasoningRefusals = []string{
 	"encrypted content", "encrypted_content", "not issued to this caller", "items are not persisted", "without its required following item",
 	"without its required 'reasoning' item", "reasoning item",
 	// of the Messages API: a signature of another provider, blocks that a client changed or left out
-	"`signature` in `thinking`", "thinking.signature", "redacted_thinking` blocks in the latest", "expected `thinking`",
+	"`signature` in `thinking`", "thinking.signature", "redacted_thinking` blocks in the latest", thinksNot,
 }
+
+// thinksNot is the refusal of thinking in the current turn by a model that does not think.
+const thinksNot = "in the final position cannot contain `thinking`"
 
 // Propose implements recovery.Strategy.
 func (DropReasoning) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
-	if !containsAny(strings.ToLower(f.Signal.Message+" "+f.Signal.Code), reasoningRefusals) {
+	text := strings.ToLower(f.Signal.Message + " " + f.Signal.Code)
+	if !containsAny(text, reasoningRefusals) {
 		return recovery.Action{}, false
 	}
 	// The reasoning of finished turns goes first, since the model needs that of the current turn to continue.
-	if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformReasoning, Field: recovery.ReasoningFinished}); ok {
-		return a, true
+	if !strings.Contains(text, thinksNot) {
+		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformReasoning, Field: recovery.ReasoningFinished}); ok {
+			return a, true
+		}
 	}
 	return withEdit(s, f, recovery.Edit{Conform: recovery.ConformReasoning})
 }

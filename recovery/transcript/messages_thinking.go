@@ -87,12 +87,33 @@ func (e *Editor) dropThinking(lose func(n int, open bool) bool) (changed bool) {
 	return changed
 }
 
+// StopThinking turns thinking off and removes the thinking blocks of the current turn, which
+// providers refuse then. It returns false if the model does not think, or in other formats.
+func (e *Editor) StopThinking() bool {
+	if !e.body.format.layout().blocks || !e.body.Reasoning() {
+		return false
+	}
+	e.dropThinking(func(_ int, open bool) bool { return open })
+	e.stopThinking()
+	return true
+}
+
 // stopThinking turns thinking off and removes the context edits that providers refuse without it.
 func (e *Editor) stopThinking() {
 	e.Set("thinking", []byte(`{"type":"disabled"}`))
+	e.dropThinkingEdits()
+}
+
+// DropThinkingEdits removes the context edits that providers refuse if the model does not think. It
+// reports whether there were any.
+func (e *Editor) DropThinkingEdits() bool {
+	return e.body.format.layout().blocks && !e.body.Reasoning() && e.dropThinkingEdits()
+}
+
+func (e *Editor) dropThinkingEdits() bool {
 	manage, ok := e.body.Field("context_management")
 	if !ok {
-		return
+		return false
 	}
 	list, _ := member(manage, "edits")
 	var left [][]byte
@@ -104,6 +125,7 @@ func (e *Editor) stopThinking() {
 	}
 	switch {
 	case len(left) == all:
+		return false
 	case len(left) == 0:
 		e.Delete("context_management")
 	default:
@@ -112,4 +134,25 @@ func (e *Editor) stopThinking() {
 			e.Set("context_management", whole)
 		}
 	}
+	return true
+}
+
+// DropEffort removes the level of effort from a message's output options, if it is level, or "" for
+// any. It reports whether there was one.
+func (e *Editor) DropEffort(level string) bool {
+	const field, effort = "output_config", "effort"
+	options, ok := e.body.Field(field)
+	if is := stringField(options, effort); !ok || is == "" || level != "" && is != level {
+		return false
+	}
+	left, err := changedObject(options, change{kind: changeDelete, name: effort})
+	switch {
+	case err != nil:
+		return false
+	case filled(left):
+		e.Set(field, left)
+	default:
+		e.Delete(field)
+	}
+	return true
 }

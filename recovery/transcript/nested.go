@@ -2,16 +2,23 @@ package transcript
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/tidwall/gjson"
 )
 
 // DropNested removes the member field from all objects inside the history and the tools:
 // parts of contents, calls, definitions. It keeps fields of messages themselves, and does not
-// look into values that models and tools wrote. It reports whether there was any.
+// look into values that models and tools wrote. In a field with a dot, as in cache_control.ttl, the
+// second name is a member of the first. It reports whether there was any.
 func (e *Editor) DropNested(field string) bool {
+	field, inner, within := strings.Cut(field, ".")
 	return e.nested(func(_ int, member string, v gjson.Result) ([]byte, bool) {
-		return nil, member == field
+		if member != field || !within {
+			return nil, member == field
+		}
+		left, err := changedObject([]byte(v.Raw), change{kind: changeDelete, name: inner})
+		return left, v.IsObject() && err == nil && string(left) != v.Raw
 	})
 }
 
@@ -90,6 +97,17 @@ func (e *Editor) nested(change func(n int, member string, v gjson.Result) ([]byt
 	for n := range e.body.elements {
 		span := e.body.elements[n]
 		gjson.ParseBytes(e.body.raw[span.start:span.end]).ForEach(func(k, v gjson.Result) bool {
+			if span.split > 0 { // a part itself
+				if raw, to := change(n, k.Str, v); to && raw == nil {
+					e.element(n).unset(k.Str)
+					changed = true
+					return true
+				} else if to {
+					e.element(n).set(k.Str, raw)
+					changed = true
+					return true
+				}
+			}
 			if (v.IsArray() || v.IsObject()) && !written(k.Str) {
 				if out := nest(nil, v, n, change); string(out) != v.Raw {
 					e.element(n).set(k.Str, out)
@@ -99,10 +117,14 @@ func (e *Editor) nested(change func(n int, member string, v gjson.Result) ([]byt
 			return true
 		})
 	}
-	offer := e.body.format.layout().offer
-	if list, ok := e.body.Field(offer); ok {
-		if out := nest(nil, gjson.ParseBytes(list), -1, change); !bytes.Equal(out, list) {
-			e.Set(offer, out)
+	fields := []string{e.body.format.layout().offer}
+	if e.body.format.layout().blocks {
+		fields = append(fields, "system") // blocks, as in the history
+	}
+	for _, field := range fields {
+		list, ok := e.body.Field(field)
+		if out := nest(nil, gjson.ParseBytes(list), -1, change); ok && !bytes.Equal(out, list) {
+			e.Set(field, out)
 			changed = true
 		}
 	}
