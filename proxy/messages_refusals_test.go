@@ -71,7 +71,15 @@ func TestMessagesRefusals(t *testing.T) {
 		"scope of a mark": {system: `{"type":"text","text":"Rules",` + marked + `}`, refuses: refusal("system.0.cache_control.ephemeral.scope: Extra inputs are not permitted", has(`"scope"`)), attempts: 2, lasting: true, keeps: `"ttl"`},
 		"time of a mark":  {system: `{"type":"text","text":"Rules",` + marked + `}`, refuses: refusal("system.0.cache_control.ephemeral.ttl: Extra inputs are not permitted", has(`"ttl"`)), attempts: 2, lasting: true, keeps: `"ephemeral"`},
 		"marks":           {system: `{"type":"text","text":"Rules",` + marked + `}`, refuses: refusal("system.0.cache_control: Extra inputs are not permitted", has("cache_control")), attempts: 2, lasting: true},
-		"citations":       {answer: `{"type":"text","text":"B","citations":null}`, refuses: refusal("messages.1.content.0.text.citations: Extra inputs are not permitted", has("citations")), attempts: 2, lasting: true},
+		"too many marks": {system: strings.Repeat(`{"type":"text","text":"Rules",`+marked+`},`, 3) + `{"type":"text","text":"The last"}`,
+			answer: `{"type":"text","text":"B",` + marked + `},{"type":"tool_use","id":"toolu_1","name":"ls","input":{"path":"a"},` + marked + `}`, attempts: 2,
+			refuses: func(b gjson.Result) string {
+				if n := strings.Count(b.Raw, "cache_control"); n > 4 {
+					return fmt.Sprintf("A maximum of 4 blocks with cache_control may be provided. Found %d.", n)
+				}
+				return ""
+			}, keeps: `"name":"ls","input":{"path":"a"},"cache_control"`},
+		"citations": {answer: `{"type":"text","text":"B","citations":null}`, refuses: refusal("messages.1.content.0.text.citations: Extra inputs are not permitted", has("citations")), attempts: 2, lasting: true},
 		"system messages": {answer: `{"type":"text","text":"B"}`, system: "message", attempts: 2, lasting: true, keeps: "Rules",
 			refuses: refusal("messages: Unexpected role \"system\". The Messages API accepts a top-level `system` parameter, not \"system\" as an input message role.", has(`"role":"system"`))},
 		"system messages of a model": {system: "message", attempts: 2, lasting: true, keeps: "Rules",

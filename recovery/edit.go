@@ -84,6 +84,7 @@ const (
 	ConformThinking   = "thinking_off"   // the model does not think; in chat completions only if the answer is not streamed
 	ConformUnthinking = "thinking_edits" // no context edits for thinking if the model does not think
 	ConformEffort     = "no_effort"      // no level of effort; Field is the refused level, empty for any
+	ConformMarks      = "cache_marks"    // fewer marks of the cache; Field is how many go, the first of the history first
 	ConformNoTools    = "no_tools"       // no options for tools if none are offered
 )
 
@@ -102,7 +103,7 @@ const ReasoningFinished = "finished"
 // those of turns, then those of ids. Unknown edits come last.
 func conformRank(name string) int {
 	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate,
-		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformUnthinking, ConformEffort, ConformNoTools, ConformCallIDs, ConformSignatures,
+		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformUnthinking, ConformEffort, ConformMarks, ConformNoTools, ConformCallIDs, ConformSignatures,
 		ConformStubTools, ConformStrict, ConformMissing, ConformPlain, ConformKeyword, ConformItems}
 	for i, m := range order {
 		if m == name {

@@ -74,6 +74,9 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Editor, ed recovery.E
 		return e.DropToolOptions()
 	case recovery.ConformUnthinking:
 		return e.DropThinkingEdits()
+	case recovery.ConformMarks:
+		n, err := strconv.Atoi(ed.Field)
+		return err == nil && e.DropCacheMarks(n)
 	case recovery.ConformEffort:
 		return e.DropEffort(ed.Field)
 	case recovery.ConformThinking:

@@ -1,6 +1,8 @@
 package strategy
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -87,6 +89,9 @@ func (ConformHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 		return a, true
 	}
 	text := strings.ToLower(f.Signal.Message + " " + f.Signal.Param) // some providers put the cause into param
+	if a, ok := dropMarks(s, f, text); ok {
+		return a, true
+	}
 	for _, m := range historyEdits {
 		if m.words == nil && f.Class() != recovery.ToolPairing || m.words != nil && !containsAny(text, m.words) {
 			continue
@@ -96,6 +101,23 @@ func (ConformHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 		}
 	}
 	return recovery.Action{}, false
+}
+
+// tooManyMarks matches the refusal of more marks of the prompt cache than a provider takes. It counts those that a
+// server between adds, too.
+var tooManyMarks = regexp.MustCompile(`maximum of (\d{1,2}) blocks with cache_control may be provided\. found (\d{1,4})`)
+
+// dropMarks removes as many marks as are too many. The edit concerns this request only.
+func dropMarks(s *recovery.Situation, f *recovery.Failure, text string) (a recovery.Action, ok bool) {
+	m := tooManyMarks.FindStringSubmatch(text)
+	if m == nil {
+		return a, false
+	}
+	most, _ := strconv.Atoi(m[1])
+	found, _ := strconv.Atoi(m[2])
+	a, ok = withEdit(s, f, recovery.Edit{Conform: recovery.ConformMarks, Field: strconv.Itoa(found - most)})
+	a.Once = true
+	return a, ok && found > most
 }
 
 // withEdit returns the attempt with one more edit; ok is false if the edit changes nothing or was made before.

@@ -22,6 +22,19 @@ func (e *Editor) DropNested(field string) bool {
 	})
 }
 
+// DropCacheMarks removes the first n marks of the prompt cache: those of the history, then those of
+// tools and instructions. It returns false if there are fewer.
+func (e *Editor) DropCacheMarks(n int) bool {
+	e.nested(func(_ int, member string, v gjson.Result) ([]byte, bool) {
+		mark := member == "cache_control" && v.IsObject() && n > 0
+		if mark {
+			n--
+		}
+		return nil, mark
+	})
+	return n == 0
+}
+
 // RenameTools renames tools in their definitions, in tool_choice, in the calls of the history
 // and in results that name them. It reports whether any changed.
 func (e *Editor) RenameTools(rename func(name string) string) bool {
