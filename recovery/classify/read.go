@@ -242,7 +242,7 @@ func (v *view) addText(s string, depth int) {
 			if len(v.texts) == said { // JSON without a message is part of the sentence
 				v.texts = append(v.texts[:before], clip(s, maxText/2))
 			} else if tail := strings.TrimSpace(s[end:]); len(tail) > 3 {
-				v.texts = append(v.texts, clip(tail, maxText/4))
+				v.texts = slices.Insert(v.texts, said, clip(tail, maxText/4)) // the last text is the innermost message
 			}
 			return
 		}

@@ -179,4 +179,9 @@ func TestReadUnwraps(t *testing.T) {
 	if s.Code != "unsupported_parameter" {
 		t.Errorf("code %q: the failing party's code says more than a wrapper's status", s.Code)
 	}
+	s = classify.Read(recovery.Evidence{Phase: recovery.PhaseStatus, Status: 400, Now: noon,
+		Body: []byte(`{"error":{"message":"litellm.BadRequestError: AnthropicException - {\"error\":{\"message\":\"Field x is missing.\"}}. Received Model Group=m\nAvailable Model Group Fallbacks=None"}}`)})
+	if s.Message != "Field x is missing." {
+		t.Errorf("message %q: what stands behind the provider's answer is the wrapper's", s.Message)
+	}
 }
