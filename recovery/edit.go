@@ -83,7 +83,7 @@ const (
 	ConformNames      = "tool_names"     // tools have names that every provider accepts: see SafeNames
 	ConformThinking   = "thinking_off"   // the model does not think; in chat completions only if the answer is not streamed
 	ConformUnthinking = "thinking_edits" // no context edits for thinking if the model does not think
-	ConformEffort     = "no_effort"      // no level of effort; Field is the refused level, empty for any
+	ConformOption     = "no_option"      // no level of effort or verbosity among the options of the output; Field is its path and, after "=", the refused level
 	ConformMarks      = "cache_marks"    // fewer marks of the cache; Field is how many go, the first of the history first
 	ConformNoTools    = "no_tools"       // no options for tools if none are offered
 )
@@ -103,7 +103,7 @@ const ReasoningFinished = "finished"
 // those of turns, then those of ids. Unknown edits come last.
 func conformRank(name string) int {
 	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate,
-		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformUnthinking, ConformEffort, ConformMarks, ConformNoTools, ConformCallIDs, ConformSignatures,
+		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformUnthinking, ConformOption, ConformMarks, ConformNoTools, ConformCallIDs, ConformSignatures,
 		ConformStubTools, ConformStrict, ConformMissing, ConformPlain, ConformKeyword, ConformItems}
 	for i, m := range order {
 		if m == name {
@@ -128,7 +128,7 @@ func Droppable(field string) bool {
 		"include_reasoning", "reasoning_format", "reasoning_split", "reasoning_summary", "preserve_thinking", "effort",
 		"stream_options", "store", "metadata", "user", "safety_identifier",
 		"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "prediction", "include", "client_metadata",
-		"context_management": // a history that grows too long without it is shortened as any other
+		"context_management", "truncation": // a history that grows too long without it is shortened as any other
 		return true
 	}
 	return false

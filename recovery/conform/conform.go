@@ -3,6 +3,7 @@ package conform
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -77,8 +78,10 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Editor, ed recovery.E
 	case recovery.ConformMarks:
 		n, err := strconv.Atoi(ed.Field)
 		return err == nil && e.DropCacheMarks(n)
-	case recovery.ConformEffort:
-		return e.DropEffort(ed.Field)
+	case recovery.ConformOption:
+		path, level, _ := strings.Cut(ed.Field, "=")
+		options, option, _ := strings.Cut(path, ".")
+		return e.DropOption(options, option, level)
 	case recovery.ConformThinking:
 		if e.StopThinking() {
 			return true

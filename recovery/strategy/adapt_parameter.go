@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -98,11 +99,8 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		}
 		return ed, true
 	}
-	if ed := (recovery.Edit{Conform: recovery.ConformEffort}); name == "output_config" || lastStep(name) == "effort" {
-		if _, level, ok := strings.Cut(f.Signal.Message, "effort level '"); ok {
-			ed.Field, _, _ = strings.Cut(level, "'") // the target may accept others
-		}
-		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
+	if ed, ok := refusedOption(name, f); ok && (s.Changes == nil || s.Changes(s.Current(f), ed)) {
+		return ed, true
 	}
 	field := lastStep(name)
 	if strings.Contains(name, ".cache_control.") {
@@ -129,6 +127,26 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	}
 	return recovery.Edit{}, false
 }
+
+// refusedOption returns the edit that removes a refused level of effort or verbosity.
+func refusedOption(name string, f *recovery.Failure) (ed recovery.Edit, ok bool) {
+	ed.Conform = recovery.ConformOption
+	switch name {
+	case "effort", "output_config", "output_config.effort":
+		ed.Field = "output_config.effort"
+	case "text.verbosity":
+		ed.Field = name
+	default:
+		return ed, false
+	}
+	if m := refusedLevel.FindStringSubmatch(f.Signal.Message); m != nil {
+		ed.Field += "=" + m[1] // the target may accept others
+	}
+	return ed, true
+}
+
+// refusedLevel matches the refusal of one level.
+var refusedLevel = regexp.MustCompile(`(?:level|value:) ['"]([a-z]{1,16})['"]`)
 
 // inHistoryOrTools reports whether a path leads into the messages or tools of a request rather than into its options.
 func inHistoryOrTools(path string) bool {

@@ -66,6 +66,8 @@ var historyEdits = []struct {
 	}, recovery.Edit{Conform: recovery.ConformTextOnly}},
 	{[]string{"strategy requires `thinking`"}, recovery.Edit{Conform: recovery.ConformUnthinking}},
 	{toolNameRefused, recovery.Edit{Conform: recovery.ConformNames}},
+	{[]string{"].name': string does not match"}, recovery.Edit{Conform: recovery.ConformField, Field: "name"}},
+	{[]string{"].tool_calls': empty array"}, recovery.Edit{Conform: recovery.ConformField, Field: "tool_calls"}},
 	{nil, recovery.Edit{Conform: recovery.ConformPairing}},
 }
 

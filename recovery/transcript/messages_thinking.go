@@ -137,15 +137,14 @@ func (e *Editor) dropThinkingEdits() bool {
 	return true
 }
 
-// DropEffort removes the level of effort from a message's output options, if it is level, or "" for
-// any. It reports whether there was one.
-func (e *Editor) DropEffort(level string) bool {
-	const field, effort = "output_config", "effort"
+// DropOption removes a string from the options in a field, if it is level, or "" for any. It reports
+// whether there was one.
+func (e *Editor) DropOption(field, option, level string) bool {
 	options, ok := e.body.Field(field)
-	if is := stringField(options, effort); !ok || is == "" || level != "" && is != level {
+	if is := stringField(options, option); !ok || is == "" || level != "" && is != level {
 		return false
 	}
-	left, err := changedObject(options, change{kind: changeDelete, name: effort})
+	left, err := changedObject(options, change{kind: changeDelete, name: option})
 	switch {
 	case err != nil:
 		return false
