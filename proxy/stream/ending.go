@@ -108,10 +108,10 @@ func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 }
 
 // implied returns the bytes for the end of an answer that has none and whose bytes ended with err: its
-// last event was usage, or a call.
+// last event was a call, or usage, which is no end from a target that gives finish reasons.
 func (a *Answer) implied(err error) (Piece, *Broken) {
 	switch {
-	case a.pendingUsage != nil && (!a.opening || !errors.Is(err, ErrStalled)):
+	case a.pendingUsage != nil && (a.o.Ending == nil || !a.o.Ending.reasons.Load()) && (!a.opening || !errors.Is(err, ErrStalled)):
 		return a.releaseUsage(true)
 	case a.called && a.finishes == 0 && errors.Is(err, io.EOF) && a.o.Ending != nil && a.o.Ending.bare.Load():
 		return a.insertFinish(&a.ev)

@@ -60,6 +60,7 @@ func TestNoFinishReason(t *testing.T) {
 		{name: "usage first", in: one.usage() + said, err: ErrEnded},
 		{name: "a target that gives them", in: said + end, target: reasoned, err: ErrEnded},
 		{name: "a target that gives them, with usage", in: said + one.usage() + end, target: reasoned, want: said + stop + one.usage() + end},
+		{name: "a target that gives them, cut behind usage", in: said + one.usage(), target: reasoned, err: ErrEnded},
 	} {
 		for _, m := range []recovery.Mender{nil, judging(nil)} {
 			if m == nil && strings.Contains(c.in, "tool_calls") {
