@@ -107,7 +107,7 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 					t.Errorf("content type %q", ct)
 				}
 				e := gjson.GetBytes(r.body, "error")
-				if e.Get("message").Str == "" || !e.Get("type").Exists() || !e.Get("code").Exists() {
+				if m := e.Get("message").Str; m == "" || strings.Contains(m, "  ") || strings.Contains(m, "\r") || !e.Get("type").Exists() || !e.Get("code").Exists() {
 					t.Errorf("not OpenAI's envelope: %s", r.body)
 				}
 				if c.code != "" && e.Get("code").Str != c.code {

@@ -106,7 +106,7 @@ func (v *view) readFrame(b []byte) {
 	}
 	if looksHTML(s) {
 		v.html = true
-		s = plainText(clip(s, 4*maxText))
+		s = strings.Join(strings.Fields(plainText(clip(s, 4*maxText))), " ")
 	}
 	v.addText(s, 0)
 }
