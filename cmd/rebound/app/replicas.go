@@ -34,9 +34,11 @@ type replicaState struct {
 	storeDownSince time.Time // zero while the store answers
 }
 
-// fingerprint identifies a configuration, to compare those of replicas.
+// fingerprint identifies a configuration, to compare those of replicas. Addresses do not count: each replica has its own.
 func fingerprint(cfg *configs.Config) string {
-	sum := sha256.Sum256([]byte(cfg.Redacted()))
+	same := *cfg
+	same.Proxy.Listen, same.Proxy.Admin.Listen = "", ""
+	sum := sha256.Sum256([]byte(same.Redacted()))
 	return hex.EncodeToString(sum[:4])
 }
 

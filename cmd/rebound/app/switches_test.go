@@ -47,7 +47,7 @@ func TestSwitches(t *testing.T) {
 	p.two.must(chat("y@503/ok", false, ""))
 
 	for body, want := range map[string]int{`{"of":"key","name":"a","mode":"disabled"}`: 400, `{"of":"model","name":"m","mode":"act"}`: 400, `[]`: 400, `{"of":"model","name":"m","mode":"off"}`: 204,
-		`{"of":"upstream","name":"defualt","mode":"disabled"}`: 400, `{"of":"target","name":"defualt/prim","mode":"disabled"}`: 400, `{"of":"target","name":"default","mode":"disabled"}`: 400, `{"of":"key","name":"nobody","mode":"off"}`: 400} {
+		`{"of":"upstream","name":"defualt","mode":"disabled"}`: 400, `{"of":"target","name":"defualt/prim","mode":"disabled"}`: 400, `{"of":"target","name":"default","mode":"disabled"}`: 400, `{"of":"target","name":"default/any","mode":"off"}`: 204, `{"of":"key","name":"nobody","mode":"off"}`: 400} {
 		if got := p.one.post("/rebound/switches", body); got != want {
 			t.Errorf("%s: %d", body, got)
 		}
@@ -74,7 +74,12 @@ func TestReplicasAreSeen(t *testing.T) {
 		list := gjson.Get(p.one.admin(http.MethodGet, "/rebound/replicas", ""), "replicas").Array()
 		return len(list) == 2 && list[0].Get("self").Bool() && list[0].Get("config").Str == list[1].Get("config").Str && list[1].Get("store_up").Bool()
 	})
-	if m := p.one.metrics(); !strings.Contains(m, "rebound_store_up 1") || !strings.Contains(m, "rebound_config_reload_success 1") || !strings.Contains(m, "rebound_replicas 2") {
+	launch(t, strings.Replace(p.config, "listen: 127.0.0.1:0", "listen: localhost:0", 1)) // another address is no difference
+	eventually(t, 20*time.Second, "replica 1 sees the third", func() bool { return strings.Contains(p.one.metrics(), "rebound_replicas 3") })
+	if list := gjson.Get(p.one.admin(http.MethodGet, "/rebound/now", ""), "trouble").Raw; list != "[]" {
+		t.Errorf("replicas that differ only in their addresses: %s", list)
+	}
+	if m := p.one.metrics(); !strings.Contains(m, "rebound_store_up 1") || !strings.Contains(m, "rebound_config_reload_success 1") || !strings.Contains(m, "rebound_replicas 3") {
 		t.Error("metrics of a healthy pair are wrong")
 	}
 	redis.Kill()
