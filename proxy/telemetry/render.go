@@ -163,7 +163,12 @@ func details(ev *recovery.Event) (attrs []slog.Attr) {
 		if a.Category != "" {
 			attrs = append(attrs, slog.String("about", string(a.Category)))
 		}
-		attrs = append(attrs, slog.Any("strategies", list(a.Strategies)), slog.Int("occurrence", a.Count))
+		if len(a.Strategies) > 0 {
+			attrs = append(attrs, slog.Any("strategies", list(a.Strategies)))
+		}
+		if a.Count > 0 {
+			attrs = append(attrs, slog.Int("occurrence", a.Count))
+		}
 		if a.HeldOut {
 			attrs = append(attrs, slog.Bool("held_out", true))
 		}

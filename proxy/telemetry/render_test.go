@@ -129,7 +129,7 @@ func TestEveryFieldIsRendered(t *testing.T) {
 		case **recovery.Progress:
 			*f = &recovery.Progress{Steps: 1}
 		case **recovery.Advice:
-			*f = &recovery.Advice{}
+			*f = &recovery.Advice{Count: 1}
 		case **recovery.Plan:
 			*f = &recovery.Plan{}
 		default:
