@@ -152,15 +152,15 @@ func (c adminClient) open(ctx context.Context, method, path string, body io.Read
 	}
 	defer resp.Body.Close()
 	var answer struct {
-		Error struct{ Message string } `json:"error"`
+		Error struct{ Type, Message string } `json:"error"`
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxAdminAnswer))
-	_ = json.Unmarshal(text, &answer)                       // an answer without a message is from another server
+	_ = json.Unmarshal(text, &answer)                       // what is no error of a gateway is from another server
 	if bytes.Contains(text, []byte("to an HTTPS server")) { // net/http's own words
 		return nil, fmt.Errorf("the gateway at %s serves HTTPS: write --url https://NAME:PORT with the name in its certificate", c.url)
 	}
-	if answer.Error.Message == "" {
-		return nil, fmt.Errorf("not a Rebound gateway: %s answers %s", c.url, resp.Status)
+	if answer.Error.Type != "rebound_error" {
+		return nil, fmt.Errorf("not a Rebound gateway: %s answers %s (--url names another)", c.url, resp.Status)
 	}
-	return nil, fmt.Errorf("%s %s", resp.Status, answer.Error.Message)
+	return nil, errors.New(answer.Error.Message)
 }

@@ -58,12 +58,12 @@ func TestClassifyAnswersEachLine(t *testing.T) {
 
 func TestClassifyGoesOnAfterBadLines(t *testing.T) {
 	in := "{\"id\":1,\"status\":500}\nnot json\n{\"id\":2}\n[1]\n{\"id\":3,\"status\":\"many\"}\n" +
-		`{"id":4,"status":500,"body":"` + strings.Repeat("x", maxClassifyLine) + "\"}\n{\"id\":5,\"status\":503,\"body\":null}"
+		`{"id":6,"status":500,"stream":"data: x"}` + "\n" + `{"id":4,"status":500,"body":"` + strings.Repeat("x", maxClassifyLine) + "\"}\n{\"id\":5,\"status\":503,\"body\":null}"
 	code, rows, problems := classifyLines(t, []string{"-"}, in)
 	if code != 1 || len(rows) != 2 {
 		t.Fatalf("code %d, rows %v, complaints %q", code, rows, problems)
 	}
-	for _, n := range []string{"line 2:", "line 3:", "line 4:", "line 5:", "line 6:"} {
+	for _, n := range []string{"line 2:", "line 3:", "line 4:", "line 5:", "line 6: stream: is a string, and must be a bool\n", "line 7:"} {
 		if !strings.Contains(problems, n) {
 			t.Errorf("no complaint about %s in %q", n, problems)
 		}

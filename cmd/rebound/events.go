@@ -65,7 +65,7 @@ the events with any of its values.`, cobra.NoArgs)
 			query.Set("requests", "1")
 		}
 		if !*follow {
-			return printHistory(c.adminClient, query, show)
+			return printHistory(c.adminClient, query, show, p.stderr)
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
@@ -73,8 +73,8 @@ the events with any of its values.`, cobra.NoArgs)
 	})
 }
 
-// printHistory shows the events that a gateway has recorded.
-func printHistory(gateway adminClient, query url.Values, show func([]byte) error) error {
+// printHistory shows the events that a gateway has recorded. If there are none, it says so in notes.
+func printHistory(gateway adminClient, query url.Values, show func([]byte) error, notes io.Writer) error {
 	body, err := gateway.ask(http.MethodGet, "/rebound/events/history?"+query.Encode(), nil)
 	if err != nil {
 		return err
@@ -87,6 +87,9 @@ func printHistory(gateway adminClient, query url.Values, show func([]byte) error
 		if err := show(e); err != nil {
 			return err
 		}
+	}
+	if len(list.Events) == 0 {
+		fmt.Fprintln(notes, "no event matches; --requests also shows requests without failures")
 	}
 	return nil
 }

@@ -18,6 +18,9 @@ func eachLine(command string, limit int, in io.Reader, stdout, stderr io.Writer,
 	done, bad := 0, 0
 	complain := func(line int, err error) {
 		bad++
+		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) && wrong.Field != "" {
+			err = fmt.Errorf("%s: is a %s, and must be a %s", wrong.Field, wrong.Value, wrong.Type.Kind())
+		}
 		fmt.Fprintf(stderr, "rebound %s: line %d: %v\n", command, line, err)
 	}
 	for n := 1; ; n++ {

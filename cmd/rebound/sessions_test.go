@@ -15,7 +15,7 @@ func TestSessionsCommand(t *testing.T) {
 		switch {
 		case r.Header.Get("Authorization") == "Bearer bad":
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write([]byte(`{"error":{"message":"This needs the admin token"}}`))
+			_, _ = w.Write([]byte(`{"error":{"type":"rebound_error","message":"This needs the admin token"}}`))
 		case r.Method == http.MethodDelete:
 			w.WriteHeader(http.StatusNoContent)
 		default:
@@ -51,7 +51,7 @@ func TestSessionsCommand(t *testing.T) {
 		t.Errorf("asked %s", got)
 	}
 	token = "bad"
-	if code, _, errs := run(); code != 1 || !strings.Contains(errs, "admin token") {
+	if code, _, errs := run(); code != 1 || errs != "rebound sessions: This needs the admin token\n" {
 		t.Errorf("refused: %d %s", code, errs)
 	}
 	body = `{"sessions":[]}`
@@ -76,10 +76,15 @@ func TestSessionsCommand(t *testing.T) {
 	if code, out, _ := run("-h"); code != 0 || !strings.Contains(out, "rebound sessions [command]") {
 		t.Errorf("help: %d %s", code, out)
 	}
-	other := httptest.NewServer(http.NotFoundHandler())
-	defer other.Close()
-	if code, _, errs := run("--url", other.URL); code != 1 || !strings.Contains(errs, "not a Rebound gateway: "+other.URL+" answers 404") {
-		t.Errorf("another server: %d %s", code, errs)
+	for _, text := range []string{"404 page not found", `{"error":{"message":"Invalid URL","type":"invalid_request_error"}}`} {
+		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(text))
+		}))
+		defer other.Close()
+		if code, _, errs := run("--url", other.URL); code != 1 || !strings.Contains(errs, "not a Rebound gateway: "+other.URL+" answers 404") {
+			t.Errorf("another server: %d %s", code, errs)
+		}
 	}
 	gateway.Close()
 	if code, _, errs := run(); code != 1 || !strings.Contains(errs, "no gateway answers") {

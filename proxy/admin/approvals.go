@@ -48,7 +48,7 @@ func HandleApprovals(mux *http.ServeMux, a Approvals) {
 		case err != nil && !errors.Is(err, recovery.ErrNoApproval):
 			refuse(w, http.StatusServiceUnavailable, "store_unavailable", "Nothing was decided: "+err.Error())
 		case err != nil:
-			refuse(w, http.StatusNotFound, "approval_not_waiting", "No plan "+id+" waits for approval. GET /rebound/approvals lists those that do.")
+			refuse(w, http.StatusNotFound, "approval_not_waiting", "No plan "+id+" waits for approval. \"rebound approvals\" lists those that do.")
 		default:
 			w.WriteHeader(http.StatusNoContent)
 		}

@@ -33,7 +33,7 @@ func HandleKeys(mux *http.ServeMux, k Keys) {
 		defer cancel()
 		switch err := k.Reset(ctx, r.PathValue("key")); {
 		case errors.Is(err, quota.ErrUnknown):
-			refuse(w, http.StatusNotFound, "key_without_limits", "No limits of that name. GET /rebound/keys lists all.")
+			refuse(w, http.StatusNotFound, "key_without_limits", "No limits of that name. \"rebound keys\" lists all.")
 		case err != nil:
 			refuse(w, http.StatusServiceUnavailable, "store_unavailable", "The limits were not reset: "+err.Error())
 		default:

@@ -37,7 +37,7 @@ func Handle(mux *http.ServeMux, s Sessions) {
 		defer cancel()
 		id := r.PathValue("session")
 		if !slices.ContainsFunc(s.Open(), func(o recovery.OpenSession) bool { return o.Session == id }) {
-			refuse(w, http.StatusNotFound, "session_not_stopped", "No session "+id+" is stopped here. GET /rebound/sessions lists those that are.")
+			refuse(w, http.StatusNotFound, "session_not_stopped", "No session "+id+" is stopped here. \"rebound sessions\" lists those that are.")
 			return
 		}
 		if err := s.Reset(ctx, id); err != nil {

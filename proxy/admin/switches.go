@@ -42,7 +42,7 @@ func HandleSwitches(mux *http.ServeMux, s Switches) {
 	mux.HandleFunc("DELETE /rebound/switches", func(w http.ResponseWriter, r *http.Request) {
 		of, name := r.URL.Query().Get("of"), r.URL.Query().Get("name")
 		if !s.Clear(of, name) {
-			refuse(w, http.StatusNotFound, "not_switched", "No switch of the "+of+" "+name+" was set at run time. GET /rebound/switches lists all; those of the configuration are changed there.")
+			refuse(w, http.StatusNotFound, "not_switched", "No switch of the "+of+" "+name+" was set at run time. \"rebound targets\" lists all; those of the configuration are changed there.")
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)

@@ -37,7 +37,7 @@ func HandleTargets(mux *http.ServeMux, t Targets) {
 	mux.HandleFunc("DELETE /rebound/targets", func(w http.ResponseWriter, r *http.Request) {
 		name, item := r.URL.Query().Get("target"), r.URL.Query().Get("item")
 		if !slices.ContainsFunc(t.Marks(), func(m recovery.Mark) bool { return m.Target == name && (item == "" || m.Item == item) }) {
-			refuse(w, http.StatusNotFound, "target_not_marked", "There is no such mark of the target "+name+". GET /rebound/targets lists all.")
+			refuse(w, http.StatusNotFound, "target_not_marked", "Nothing that could be reset is known about "+name+". \"rebound targets\" lists all.")
 			return
 		}
 		t.Clear(name, item)
