@@ -47,7 +47,7 @@ var finders = [...]finder{
 	{"limit", []string{string(recovery.ToolRateLimited)}, (*failureContext).limit, true},
 	{"input", []string{timeout}, (*failureContext).waitsForInput, true},
 	{"endless", []string{timeout}, (*failureContext).endless, false},
-	{"background", []string{timeout}, (*failureContext).takesLong, true},
+	{"takes-long", []string{timeout}, (*failureContext).takesLong, true},
 	{"white-space", []string{recovery.EditFailed}, (*failureContext).whiteSpace, false},
 	{"left-behind", []string{syntax, other}, (*failureContext).leftBehind, false},
 	{"indentation", []string{syntax}, (*failureContext).indentation, false},

@@ -126,8 +126,8 @@ func TestFacts(t *testing.T) {
 		}
 		if note != "" {
 			wellFormed(t, note)
-			if len(advice.Strategies) != 1 || advice.Strategies[0] == "" {
-				t.Errorf("%s: %+v", c.name, advice)
+			if len(advice.Strategies) != 1 || advice.Strategies[0] == "" || advice.Count == 1 && s.Priors()[string(advice.Category)][advice.Strategies[0]] != 0 {
+				t.Errorf("%s: what events call it is empty, or a strategy's name: %+v", c.name, advice)
 			}
 		}
 	}
