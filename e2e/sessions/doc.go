@@ -5,8 +5,11 @@
 //	go run ./e2e/sessions [-sample N] [-v] FILE…
 //
 // A file is JSON lines, packed with gzip or not, of {"id", "messages"} and optionally
-// "tools", "solved" and "exit", or one JSON object with "messages". The models that made
-// the sessions saw no note, so what follows a note shows what they did without it.
+// "tools", "solved" and "exit", or one JSON object with "messages". They are those of Chat
+// Completions; with "format": "messages" and optionally "system" those of the Messages API;
+// with "input" and optionally "instructions" in their place the items of the Responses API.
+// The models that made the sessions saw no note, so what follows a note shows what they did
+// without it.
 //
 // Of each file it prints: sessions, turns, notes and how many there are for 100 turns;
 // of the notes how many name something that neither the failing results nor their calls

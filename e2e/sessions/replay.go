@@ -69,11 +69,12 @@ func (r *replayer) replay(s *session) (steps []step, err error) {
 	seen := inspect.NewStage(inspect.Defaults(), r.rules, told)
 	seen.Preferences = r.prefs
 	stages := []recovery.Stage{seen, breaker.NewSessions(breaker.Defaults(), st, recoverytest.NewBoard(), told, notes.Ask), notes}
-	for i := 1; i <= len(s.Messages); i++ {
-		if i < len(s.Messages) && s.role(i) != "assistant" || s.role(i-1) == "assistant" {
+	list, format := s.history()
+	for i := 1; i <= len(list); i++ {
+		if i < len(list) && !byModel(list[i]) || byModel(list[i-1]) {
 			continue
 		}
-		b, err := transcript.Parse(s.body(i), transcript.Chat, transcript.Limits{})
+		b, err := transcript.Parse(s.body(i), format, transcript.Limits{})
 		if err != nil {
 			return nil, fmt.Errorf("session %s, message %d: %w", s.ID, i, err)
 		}

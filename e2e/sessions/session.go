@@ -11,36 +11,67 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// session is a recorded session.
+// session is a recorded session. Its history is in Messages, or in Input if it is one of
+// the Responses API.
 type session struct {
-	ID       string            `json:"id"`
-	Messages []json.RawMessage `json:"messages"`
-	Tools    json.RawMessage   `json:"tools"`
-	Solved   *bool             `json:"solved"`
-	Exit     string            `json:"exit"`
+	ID           string            `json:"id"`
+	Format       string            `json:"format"` // "messages" for Anthropic's Messages API
+	Messages     []json.RawMessage `json:"messages"`
+	Input        []json.RawMessage `json:"input"`
+	System       json.RawMessage   `json:"system"`
+	Instructions json.RawMessage   `json:"instructions"`
+	Tools        json.RawMessage   `json:"tools"`
+	Solved       *bool             `json:"solved"`
+	Exit         string            `json:"exit"`
 
 	file string
+}
+
+// history is what the session's requests repeat, with the API that they use.
+func (s *session) history() ([]json.RawMessage, transcript.Format) {
+	switch {
+	case len(s.Input) > 0:
+		return s.Input, transcript.Responses
+	case s.Format == "messages":
+		return s.Messages, transcript.Messages
+	}
+	return s.Messages, transcript.Chat
 }
 
 // solved reports whether the session is known to have reached its goal.
 func (s *session) solved() bool { return s.Solved != nil && *s.Solved }
 
-// role is that of message i.
-func (s *session) role(i int) string {
+// byModel reports whether the model made an element of the history.
+func byModel(raw json.RawMessage) bool {
 	var m struct {
 		Role string `json:"role"`
+		Type string `json:"type"`
 	}
-	_ = json.Unmarshal(s.Messages[i], &m)
-	return m.Role
+	_ = json.Unmarshal(raw, &m)
+	return m.Role == "assistant" || m.Role == "" && !strings.HasSuffix(m.Type, "_output")
 }
 
-// body is the request that the agent made before message n.
+// body is the request that the agent made before element n of the history.
 func (s *session) body(n int) []byte {
+	list, format := s.history()
 	var b bytes.Buffer
-	b.WriteString(`{"model":"recorded","messages":[`)
-	for i, m := range s.Messages[:n] {
+	b.WriteString(`{"model":"recorded",`)
+	switch format {
+	case transcript.Responses:
+		field(&b, "instructions", s.Instructions)
+		b.WriteString(`"input":[`)
+	case transcript.Messages:
+		b.WriteString(`"max_tokens":32000,`)
+		field(&b, "system", s.System)
+		b.WriteString(`"messages":[`)
+	default:
+		b.WriteString(`"messages":[`)
+	}
+	for i, m := range list[:n] {
 		if i > 0 {
 			b.WriteByte(',')
 		}
@@ -52,6 +83,13 @@ func (s *session) body(n int) []byte {
 	}
 	b.WriteByte('}')
 	return b.Bytes()
+}
+
+// field writes a field that a session may lack.
+func field(b *bytes.Buffer, name string, value json.RawMessage) {
+	if len(value) > 0 && string(value) != "null" {
+		fmt.Fprintf(b, `%q:%s,`, name, value)
+	}
 }
 
 // maxSession bounds one line of a file, in bytes.
