@@ -33,6 +33,7 @@ var finders = [...]finder{
 	{"here-document", []string{syntax, other}, (*failureContext).hereDocument, false},
 	{"prose", []string{command, syntax}, (*failureContext).prose, false},
 	{"blank", []string{command, missingFile}, (*failureContext).missingBlank, true},
+	{"substituted", []string{command}, (*failureContext).substituted, false},
 	{"bashism", []string{command, syntax}, (*failureContext).bashism, true},
 	{"archive", []string{command}, (*failureContext).archive, false},
 	{"no-systemd", []string{command}, (*failureContext).noSystemd, true},

@@ -18,11 +18,17 @@ func isPath(c byte) bool {
 	return isWord(c) || c >= 0x80 || c == '/' || c == '.' || c == '+' || c == '@' || c == '~' || c == '\\'
 }
 
-// pathAround returns the path around text[at:end], without punctuation of a sentence or a diff.
-func pathAround(text string, at, end int) string {
+// pathStart returns where the path begins that has text[at].
+func pathStart(text string, at int) int {
 	for at > 0 && isPath(text[at-1]) {
 		at--
 	}
+	return at
+}
+
+// pathAround returns the path around text[at:end], without punctuation of a sentence or a diff.
+func pathAround(text string, at, end int) string {
+	at = pathStart(text, at)
 	for end < len(text) && isPath(text[end]) {
 		end++
 	}
@@ -57,9 +63,15 @@ var matched = recovery.NewPattern(`^[^\s:]{1,300}:\d+[:\s]`)
 // absent matches statements that something is missing.
 var absent = recovery.NewPattern(`(?i)no such|not found|cannot |can't |could not|does(?: not|n't) exist|enoent|not a directory|is missing|deleted|removed|unable to`)
 
-// denies reports whether a line says that the thing it names is missing.
+// job matches what a shell says of a job, with its command line.
+var job = recovery.NewPattern(`^\[\d+\][+-]?\s+(?:Exit|Done|Running|Stopped|Terminated|Killed|Aborted)\b`)
+
+// inName matches the words of a name with blanks, of which only the rest looks like a path.
+var inName = recovery.NewPattern(`^(?:[\pL\d][\w.-]+ )+$`)
+
+// denies reports whether a line says that the thing it names is missing, or names it only as a part of a command.
 func denies(line string) bool {
-	return !matched.MatchString(line) && absent.MatchString(line[:min(len(line), 400)]) // a search result quotes the file's own text
+	return job.MatchString(line) || !matched.MatchString(line) && absent.MatchString(line[:min(len(line), 400)]) // a search result quotes the file's own text
 }
 
 func absolute(p string) bool {
@@ -77,9 +89,13 @@ func join(dir, p string) string {
 	return path.Join(dir, p)
 }
 
+// clean normalises a path. Backslashes may be doubled, as JSON and code write them.
 func clean(p string) string {
-	if p == "" || strings.Contains(p, `\`) {
+	switch {
+	case p == "":
 		return p
+	case strings.Contains(p, `\`):
+		return p[:1] + strings.ReplaceAll(p[1:], `\\`, `\`)
 	}
 	return path.Clean(p)
 }
@@ -164,7 +180,7 @@ func (s *failureContext) mentions(name string, yield func(full string, listed, s
 				at += from
 				from = at + len(name)
 				t := pathAround(line, at, from)
-				if base(t) != name || len(t) > 300 || strings.HasPrefix(t, "//") || denies(line) {
+				if base(t) != name || len(t) > 300 || strings.HasPrefix(t, "//") || denies(line) || listed && inName.MatchString(line[:pathStart(line, at)]) {
 					continue
 				}
 				switch bare := !strings.ContainsAny(t, `/\`); {
@@ -245,11 +261,30 @@ func directoryIn(text string) string {
 var inQuotes = recovery.NewPattern(`(?:^|[^\pL\d])(?:'([^'\n]{1,300})'|"([^"\n]{1,300})"|‘([^’\n]{1,300})’|\x60([^\x60'\n]{1,300})[\x60'])`)
 
 // beforeColon matches the name that a program prints before the system's error text.
-var beforeColon = recovery.NewPattern(`([^\s'"‘’\x60:,()]{2,300}): (?:[Nn]o such file|[Pp]ermission denied|[Nn]o space left)`)
+var beforeColon = recovery.NewPattern(`([^\s'"‘’\x60:,()]{2,300}): (?:Cannot open: )?(?:[Nn]o such file|[Pp]ermission denied|[Nn]o space left)`)
 
 // failedPath returns the path that the failure is about: from the call or from the message; "" if neither has
 // one.
 func (s *failureContext) failedPath() string {
+	p := s.saidMissing()
+	if strings.Contains(p, "://") || strings.ContainsAny(p, "*?@$") {
+		return ""
+	}
+	return p
+}
+
+// sandboxed matches the message of a sandbox that did not start.
+var sandboxed = recovery.NewPattern(`^(?:\S*/)?bwrap: `)
+
+// nowhere reports whether no other place helps: what is missing is a pattern that matches nothing yet or a number, or the
+// sandbox around the command did not start.
+func (s *failureContext) nowhere() bool {
+	p := s.saidMissing()
+	return sandboxed.MatchString(s.f.Line) || p != "" && (strings.ContainsAny(p, "*?") || strings.Trim(p, "0123456789") == "")
+}
+
+// saidMissing returns what the failure says is missing or refused, as it says it.
+func (s *failureContext) saidMissing() string {
 	if s.f.Category != recovery.FileNotFound && s.f.Category != recovery.PermissionDenied && s.f.Category != recovery.DiskFull {
 		return ""
 	}
@@ -275,10 +310,7 @@ func (s *failureContext) failedPath() string {
 	if p == "" {
 		p = plainPath(line)
 	}
-	if p = strings.TrimPrefix(p, "file://"); strings.Contains(p, "://") || strings.ContainsAny(p, "*?@$") {
-		return ""
-	}
-	return p
+	return strings.TrimPrefix(p, "file://")
 }
 
 // plainPath returns the first word of a line that looks like a path.
@@ -336,8 +368,12 @@ func (s *failureContext) foundPath() fact {
 	if len(found) != 1 {
 		return fact{}
 	}
-	f := fact{say: "An earlier result shows " + quoted(name) + " at " + quoted(found[0]) + ".", call: "Make the same call with the path " + quoted(found[0]) + "."}
-	if line := s.failingCall.Line(); strings.Count(line, want) == 1 {
+	f := fact{say: "An earlier result shows " + quoted(name) + " at " + quoted(found[0]) + "."}
+	line := s.failingCall.Line()
+	if line == "" || strings.Contains(line, want) {
+		f.call = "Make the same call with the path " + quoted(found[0]) + "."
+	}
+	if strings.Count(line, want) == 1 {
 		if run := s.run(strings.Replace(line, want, found[0], 1)); run != "" {
 			f.call = run
 		}

@@ -13,10 +13,11 @@ import (
 // missingProgram matches the name of a missing program in messages of shells and runtimes.
 var missingProgram = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64})['"’]: No such file|([\w.+/@-]{1,64}): (?:command )?not found\b|` +
 	`(?:command not found|unknown command|unrecognized command|no such command)[:\s]+['"‘\x60]?([\w.+/@-]{1,64})|` +
-	`['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found)|\bspawn ([\w.+/@-]{1,64}) ENOENT|\bno '([\w.+-]{1,64})' command\b`)
+	`['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found|(?:\w+ )?not found (?:on|in) (?:\w+ |\$)?PATH)|\bspawn ([\w.+/@-]{1,64}) ENOENT|\bno '([\w.+-]{1,64})' command\b|\[Errno 2\] No such file or directory: '([\w+-]{1,64})'`)
 
 // program returns the program that failed: the one that the message calls missing, or else the program of the
-// command line that the message names, or else the last one that does not only prepare (as cd does).
+// command line that the message names, or else, if a program is not what is missing, the last one that does not only
+// prepare (as cd does).
 func (s *failureContext) program() string {
 	line := shellHead.ReplaceAllString(s.f.Line, "")
 	if m := missingProgram.FindStringSubmatch(line); m != nil && s.f.Chain() == command {
@@ -28,7 +29,7 @@ func (s *failureContext) program() string {
 		}
 	}
 	for _, v := range slices.Backward(s.programs) {
-		if !v.Prepares() {
+		if !v.Prepares() && s.f.Chain() != command {
 			return v.Runs()
 		}
 	}
@@ -38,8 +39,14 @@ func (s *failureContext) program() string {
 // shellHead matches the prefix that a shell puts before its messages.
 var shellHead = recovery.NewPattern(`^(?:(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh|\(eval\))(?:: line \d+|:\d+|: \d+)?: (?:(?:cd|source|\.|exec): )?`)
 
+// heldTogether matches the message of a shell about a missing program whose name has blanks.
+var heldTogether = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da)?sh: (?:line )?\d{1,6}: ([^\s:]+ [^:]{1,100}): (?:command )?not found$`)
+
 // prose finds text that is not a command and that a shell ran as one.
 func (s *failureContext) prose() fact {
+	if m := heldTogether.FindStringSubmatch(strings.TrimSpace(s.f.Line)); m != nil {
+		return fact{say: "The shell took " + quoted(m[1]) + " for the name of one program: quotation marks or apostrophes hold it together."}
+	}
 	if first := s.failingCall.Prose(); first != "" {
 		return fact{say: "The code block holds prose (" + quoted(first) + "), which the shell took for a command.",
 			call: "Put only the command into the block, and the words outside of it."}
@@ -140,6 +147,16 @@ func (s *failureContext) missingBlank() fact {
 		return fact{}
 	}
 	return fact{say: "A blank is missing: " + quoted(m[1]+" "+m[2]) + " in place of " + quoted(program) + ".", call: s.run(strings.Replace(s.failingCall.Line(), program, m[1]+" "+m[2], 1))}
+}
+
+// substituted finds a command in backticks, whose output the shell ran as a command.
+func (s *failureContext) substituted() fact {
+	line := strings.TrimSpace(s.failingCall.Line())
+	inner := strings.Trim(line, "`")
+	if len(inner) != len(line)-2 || strings.Contains(inner, "`") || !strings.HasPrefix(line, "`") || hasWord(inner, s.program()) {
+		return fact{}
+	}
+	return fact{say: "The shell ran what the command in backticks printed. Without the backticks it is printed.", call: s.run(inner)}
 }
 
 // bashOnly matches errors of dash and ash about syntax that only bash knows.

@@ -22,9 +22,12 @@ var (
 	notJSON    = recovery.NewPattern(`Expecting value: line 1 column 1 \(char 0\)|parse error: Invalid (?:numeric literal|literal) at line 1\b|Unexpected token .{1,20} in JSON at position 0|Unexpected end of JSON input`)
 )
 
+// curlFailed matches curl's own error, which says why there is no answer.
+var curlFailed = recovery.NewPattern(`(?m)^curl: \(\d+\)`)
+
 // noJSON finds a server's answer that is not JSON.
 func (s *failureContext) noJSON() fact {
-	if !parsesJSON.MatchString(s.failingCall.Line()) || s.firstMatch(notJSON) == "" {
+	if !parsesJSON.MatchString(s.failingCall.Line()) || s.firstMatch(notJSON) == "" || curlFailed.MatchString(s.content) {
 		return fact{}
 	}
 	for _, v := range s.programs {
@@ -58,12 +61,50 @@ func (s *failureContext) locked() fact {
 	return s.commanded("Process "+id+" holds the lock and lets go of it when it is done. Wait for that, then make the same call again", wait, quoted(wait)+" waits")
 }
 
-// noTable and noColumn match a database's errors about unknown names, source the table in a query.
+// noTable and noColumn match a database's errors about unknown names, source a table in a query, aliased the other
+// name behind it, clause the beginnings of a query's parts.
 var (
 	noTable  = recovery.NewPattern(`(?i)\bTable '([\w.]+)' doesn't exist|no such table: ([\w.]+)|relation "([\w.]+)" does not exist|Invalid object name '([\w.]+)'`)
 	noColumn = recovery.NewPattern(`(?i)Unknown column '([\w.]+)'|no such column: ([\w.]+)|column "?([\w.]+)"? does not exist|Invalid column name '([\w.]+)'`)
-	source   = recovery.NewPattern(`(?i)\b(?:from|into|update)\s+[\x60"\[]?([\w.]+)`)
+	source   = recovery.NewPattern(`(?i)\b(?:from|join|into|update)\s+[\x60"\[]?([\w.]+)`)
+	aliased  = recovery.NewPattern(`(?i)^[\x60"\]]?\s+(?:as\s+)?(\w+)`)
+	clause   = recovery.NewPattern(`(?i)\b(?:select|from|join|on|where|having|by|set|into|update)\b`)
 )
+
+// tableOf returns the table in which a query looks for a column: that of its qualifier, or the next one after a column
+// in a list behind SELECT, or else the last one before it; "" if the qualifier stands for none.
+func tableOf(query, column string) string {
+	qualifier, _, qualified := strings.Cut(column, ".")
+	at := strings.Index(query, column)
+	for at > 0 && isWord(query[at-1]) {
+		next := strings.Index(query[at+1:], column)
+		if next < 0 {
+			break
+		}
+		at += 1 + next
+	}
+	clauses := clause.FindAllString(query[:max(at, 0)], -1)
+	listed := len(clauses) > 0 && strings.EqualFold(clauses[len(clauses)-1], "select")
+	table := ""
+	for _, m := range source.FindAllStringSubmatchIndex(query, maxSources) {
+		found := query[m[2]:m[3]]
+		switch {
+		case qualified:
+			alias := aliased.FindStringSubmatch(query[m[3]:])
+			if strings.EqualFold(found, qualifier) || alias != nil && strings.EqualFold(alias[1], qualifier) {
+				return found
+			}
+		case listed && m[0] > at:
+			return found
+		case table == "" || m[0] < at:
+			table = found
+		}
+	}
+	return table
+}
+
+// maxSources limits the tables of a query that are compared.
+const maxSources = 32
 
 // inDatabase describes how to list the tables or columns that exist.
 func (s *failureContext) inDatabase() fact {
@@ -78,18 +119,19 @@ func (s *failureContext) inDatabase() fact {
 		}
 		return fact{say: "The database has no table " + quoted(t) + ".", call: "Send " + quoted(line) + " first, which lists those that it has."}
 	}
-	m := source.FindStringSubmatch(cmp.Or(text(s.args, "query", "sql", "statement"), s.f.Arguments))
-	if m == nil || s.firstMatch(noColumn) == "" {
+	column := s.firstMatch(noColumn)
+	table := tableOf(cmp.Or(text(s.args, "query", "sql", "statement"), s.f.Arguments), column)
+	if column == "" || table == "" {
 		return fact{}
 	}
-	line := "DESCRIBE " + m[1]
+	line := "DESCRIBE " + table
 	switch {
 	case lite:
-		line = "PRAGMA table_info(" + m[1] + ")"
+		line = "PRAGMA table_info(" + table + ")"
 	case strings.Contains(s.content, "does not exist"):
-		line = "SELECT column_name FROM information_schema.columns WHERE table_name = '" + m[1] + "'"
+		line = "SELECT column_name FROM information_schema.columns WHERE table_name = '" + table + "'"
 	}
-	return fact{say: "The columns of " + quoted(m[1]) + " need not be guessed.", call: "Send " + quoted(line) + " first, which lists them."}
+	return fact{say: "The columns of " + quoted(table) + " need not be guessed.", call: "Send " + quoted(line) + " first, which lists them."}
 }
 
 // Waits as rate limits state them, in the words of APIs and of the Retry-After header.

@@ -320,3 +320,54 @@ func mask(note string) string {
 		}
 	}
 }
+
+// A fact reads its cause from the failing result, and does not guess one that the result does not name.
+func TestCauses(t *testing.T) {
+	const ended = "\nExit code: 1"
+	sql := tool("execute_sql", "Run a query.", "*query", "string")
+	powershell := tool("shell", "Run a command of PowerShell.", "*command", "string")
+	missing := func(name string) string {
+		return "ls: cannot access '" + name + "': No such file or directory\nExit code: 2"
+	}
+	child := "Traceback (most recent call last):\n  File \"build.py\", line 3, in <module>\n    subprocess.run([\"javac\", \"A.java\"])\n  File \"/usr/lib/python3.11/subprocess.py\", line 1955, in _execute_child\n" +
+		"    raise child_exception_type(errno_num, err_msg, err_filename)\nFileNotFoundError: [Errno 2] No such file or directory: 'javac'"
+	tar := "tar (child): app-1.tar.gz: Cannot open: No such file or directory\ntar (child): Error is not recoverable: exiting now\nExit code: 2"
+	for _, c := range []struct {
+		name string
+		talk *talk
+		want string // "" is no note
+		not  string
+	}{
+		{"a program that a script misses", agent(bash).run("node scripts/ready.mjs a", "error: `acme` CLI not found on PATH.\n\nInstall it."+ended).run("node scripts/ready.mjs b", "error: `acme` CLI not found on PATH.\n\nInstall it."+ended), "Do without `acme`", "`node`"},
+		{"a name with blanks", agent(bash).run("I'm sorry, but I can't do that.", "/bin/bash: line 1: Im sorry, but I cant: command not found"+ended), "took `Im sorry, but I cant` for the name of one program", "without"},
+		{"a command in backticks", agent(bash).run("`cat a.txt | awk '{print $2}'`", "/bin/bash: line 1: total: command not found"+ended), "Without the backticks", "Do without"},
+		{"a pattern that matches nothing", agent(bash).run("get a; ls -la /tmp/x*", missing("/tmp/x*")).run("get b; ls -la /tmp/y*", missing("/tmp/y*")).run("get c; ls -la /tmp/z*", missing("/tmp/z*")), "", ""},
+		{"an archive", agent(bash).run("tar xzf app-1.tar.gz", tar).run("tar xzf app-1.tar.gz", tar), "Search for `app-1.tar.gz`", "`open`"},
+		{"a number in place of a file", agent(bash).run("gcc a.S -o a ./a 266134863", "/usr/bin/ld: cannot find 266134863: No such file or directory"+ended).run("gcc b.S -o b ./b 266134863", "/usr/bin/ld: cannot find 266134863: No such file or directory"+ended), "", ""},
+		{"the same path with its backslashes doubled", agent(powershell).user("Read `C:\\\\u\\\\skills\\\\grant\\\\ROUTER.md` first.").
+			call("shell", object{"command": `Get-Content -Path "C:\u\skills\grant\ROUTER.md"`}, `Get-Content: Cannot find path 'C:\u\skills\grant\ROUTER.md' because it does not exist.`+ended), "", ""},
+		{"a folder with a blank in its name", agent(bash).run("rg --files -g '*.tsx' | rg register/page", "Site copy/web/app/register/page.tsx").run("sed -n 1,80p ../Site/web/app/register/page.tsx", "sed: can't read ../Site/web/app/register/page.tsx: No such file or directory"+ended), "", ""},
+		{"a name twice in a path", agent(bash).run("find . -name java", "./a/java/b/java").run("ls b/java", "ls: cannot access 'b/java': No such file or directory"+ended), "at `a/java/b/java`", ""},
+		{"a job of the shell", agent(bash).run("cd /tmp && ls x", "[2]+  Exit 2                  nohup python3 src/stability.py --repeats 8  (wd: /tmp/smoke)\n").
+			run("tail -5 a.log; ls", "python3: can't open file '/tmp/smoke/src/stability.py': [Errno 2] No such file or directory"+ended), "", ""},
+		{"a URL that curl refuses", agent(bash).run(`curl -sS "https://api.example/files/?page[size]=100" | python3 -c "import json,sys; json.load(sys.stdin)"`,
+			"curl: (3) bad range in URL position 30:\nTraceback (most recent call last):\n  File \"<string>\", line 1, in <module>\njson.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"+ended), "", ""},
+		{"a path that is not in the command", agent(bash).run("ls /w", "a.tar.gz\nb.txt").run("ls /w | xargs -I@ du -b @", "du: cannot access 'a.tar.gz': No such file or directory\ndu: cannot access 'b.txt': No such file or directory"+ended), "at `/w/a.tar.gz`", "same call"},
+		{"a column of another table", agent(sql).call("execute_sql", object{"query": "SELECT COUNT(*) FROM dogs d JOIN treatments AS t ON d.name = t.dog_name"}, "Error executing query: Unknown column 't.dog_name' in 'on clause'"), "`DESCRIBE treatments`", "dogs"},
+		{"a column of a table without another name", agent(sql).call("execute_sql", object{"query": "SELECT name FROM dogs JOIN owners ON dogs.owner = owners.id"}, "Error executing query: Unknown column 'owners.id' in 'on clause'"), "`DESCRIBE owners`", "dogs"},
+		{"a column of an inner query", agent(sql).call("execute_sql", object{"query": "SELECT COUNT(*) FROM dogs WHERE name NOT IN (SELECT dog_name FROM treatments)"}, "Error executing query: Unknown column 'dog_name' in 'field list'"), "`DESCRIBE treatments`", "dogs"},
+		{"a column in the condition", agent(sql).call("execute_sql", object{"query": "SELECT name FROM dogs WHERE owner = (SELECT id FROM owners WHERE city = 'Ulm')"}, "Error executing query: Unknown column 'city' in 'where clause'"), "`DESCRIBE owners`", "dogs"},
+		{"a sandbox that does not start", agent(bash).run("git log", "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted"+ended).run("git remote -v", "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted"+ended), "", ""},
+		{"a refusal that names no path", agent(bash).run("iptables -L", "iptables v1.8.7: can't initialize table: Operation not permitted"+ended).run("iptables -S", "iptables v1.8.7: can't initialize table: Operation not permitted"+ended), "as which user", "directory"},
+		{"a program that Python misses", agent(bash).run("python build.py a", child+ended).run("python build.py b", child+ended), "Do without `javac`", "`python`"},
+	} {
+		s, _ := stage(t, nil)
+		note, _ := s.Note(c.talk.seen(t))
+		if (note == "") != (c.want == "") || !strings.Contains(note, c.want) || c.not != "" && strings.Contains(note, c.not) {
+			t.Errorf("%s: want %q and no %q:\n%s", c.name, c.want, c.not, note)
+		}
+		if note != "" {
+			wellFormed(t, note)
+		}
+	}
+}

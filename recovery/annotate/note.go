@@ -31,7 +31,7 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 	advice := recovery.Advice{Category: l.Failure.Category, Count: max(1, l.Same)}
 	said := s.failed(x, l, loop, &advice)
 	known, finder := s.fact(l)
-	hasChain := len(st.chains[l.Failure.Chain()]) > 0
+	hasChain := len(st.chains[l.Failure.Chain()]) > 0 && !s.nowhere()
 	switch {
 	case known.say+known.call != "":
 		if known.call == "" && !known.done && l.Same == 2 && loop != nil && !hasChain {
