@@ -149,6 +149,9 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 	}
 	for _, a := range []toldRow{
 		{"bash", "", "caught: disk full"},
+		{"edit", "", "Edit applied successfully.\n\nLSP errors detected in this file, please fix:\n<diagnostics file=\"/w/a.tsx\">\nERROR [3:5] Property 'connector' does not exist on type 'JSX.IntrinsicElements'.\n" +
+			"ERROR [8:7] Type '{ name: string; pins: number; }' is not assignable to type 'ChipProps'.\n  Property 'pins' does not exist on type 'ChipProps'.\n</diagnostics>"},
+		{"apply_patch", "", "Success. Updated the following files:\nM w/a.tsx\n\nLSP errors detected in w/a.tsx, please fix:\n<diagnostics file=\"/w/a.tsx\">\nERROR [1:20] Cannot find module 'y' or its corresponding type declarations.\n</diagnostics>"},
 		{"bash", "", "/srv/app/lock does not exist"},
 		{"bash", "", wrapped(0, "/srv/app/lock does not exist")},
 		{"bash", "", "Bad Request\nNot Found\nToo Many Requests"},
