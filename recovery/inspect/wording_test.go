@@ -38,6 +38,8 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 			{"ask_followup_question", "", "The tool execution failed with the following error:\n<error>\nFailed to parse ask_followup_question arguments: Unexpected end\n</error>"},
 		},
 		recovery.FileNotFound: {
+			{"run_command", "Get-Content C:\\a\\b.log", "Created At: 2026-06-13T04:02:25Z\nCompleted At: 2026-06-13T04:02:29Z\n\n\t\t\t\tThe command failed with exit code: 1\n\t\t\t\tOutput:\n\t\t\t\tGet-Content : Cannot find path 'C:\\a\\b.log' because it does not exist.\r\n" +
+				"    + CategoryInfo          : ObjectNotFound: (C:\\a\\b.log:String) [Get-Content], ItemNotFoundException\r\n    + FullyQualifiedErrorId : PathNotFound,Microsoft.PowerShell.Commands.GetContentCommand\r\n"},
 			{"read", "", "File not found: /srv/app/src/Inputs.tsx\n\nDid you mean one of these?\n/srv/app/src/Input.tsx\n/srv/app/src/InputGroup.tsx\n/srv/app/src/InputLabel.tsx\n/srv/app/src/InputMask.tsx"},
 			{"read_file", "", "[read_file for 'src/app.ts'] Result:\nThe tool execution failed with the following error:\n<error>\nError reading file: ENOENT: no such file or directory, open '/srv/src/app.ts'\n</error>"},
 			{"execute_command", "Get-Content .\\a.log", "[execute_command for 'Get-Content .\\a.log'] Result:\nCommand executed.\nOutput:\nGet-Content : Cannot find path 'C:\\a.log' because it does not exist.\nAt line:1 char:1\n+ Get-Content .\\a.log\n+ ~~~~~~~~~~~~~~~~~~~\n    + CategoryInfo          : ObjectNotFound: (C:\\a.log:String) [Get-Content], ItemNotFoundException\n    + FullyQualifiedErrorId : PathNotFound,Microsoft.PowerShell.Commands.GetContentCommand"},
@@ -48,6 +50,7 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 			{"bash", "find build -name '*.o'", wrapped(1, "find: ‘build’: No such file or directory")},
 		},
 		recovery.CommandNotFound: {
+			{"run_command", "", "Created At: 2026-06-13T04:02:25Z\nCompleted At: 2026-06-13T04:02:29Z\n\n\t\t\t\tThe command failed with exit code: 127\n\t\t\t\tOutput:\n\t\t\t\tzsh:1: command not found: acme\n\n"},
 			{"bash", "", wrapped(101, "   Compiling libc v0.2.71\nerror: linker `cc` not found\n  |\n  = note: No such file or directory (os error 2)\n\nerror: could not compile `libc` (build script) due to 1 previous error")},
 			{"bash", "find . -name '*.py' -exec black {} +", wrapped(1, "find: ‘black’: No such file or directory")},
 			{"bash", "find . -name '*.py' -exec black {} \\;", "find: ‘black’: No such file or directory"},
