@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Made names the account that made a span of a session's reasoning: the elements from From, counted from 0, up to the
@@ -54,7 +52,7 @@ func (r *run) applyMakers() {
 	for i := range x.Candidates {
 		c := &x.Candidates[i]
 		if ed, some := foreign(x.made, c.Target, x.sealed); some {
-			if x.Body.Format() == transcript.Messages {
+			if x.Body.Format().SignsReasoning() {
 				ed.Field = ReasoningFinished // the provider may still read the reasoning of the current turn
 			}
 			c.Edits = append(c.Edits, ed)

@@ -116,7 +116,7 @@ func forget[V any](old, now map[string]V, label string, of ...*instrument) {
 func (m *metrics) showModel(label string) {
 	m.duration.show(label)
 	m.ttfb.show(label)
-	for _, format := range [...]transcript.Format{transcript.Chat, transcript.Responses, transcript.Messages} {
+	for format := range transcript.FormatCount {
 		for _, u := range usual {
 			m.requests.show(label, format.String(), u[0], u[1])
 		}

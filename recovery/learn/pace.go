@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Pace measures how long targets take to their first token, by input size, and holds the budget of parallel
@@ -98,7 +97,7 @@ func (p *Pace) Limits(x *recovery.Exchange, c recovery.Candidate, alternative bo
 	thinks := max(usual, cfg.Reasoning+time.Second+more)
 	silent := usual
 	switch {
-	case x.Streaming && x.Body.Format() == transcript.Responses:
+	case x.Streaming && x.Body.Format().Announces():
 		// The server announces the answer before the model reasons, and nothing takes that long before the announcement.
 		silent = min(silent, max(least+more, cfg.Whole))
 	case reasons:

@@ -11,9 +11,8 @@ type chat struct{}
 
 var _ reader = chat{}
 
-func (chat) layout() layout { return chatLayout }
-
 var chatLayout = layout{
+	name: "chat", api: OpenAI,
 	list: "messages", offer: "tools", prefills: true,
 	limits:  []string{"max_completion_tokens", "max_tokens"},
 	budgets: [][2]string{{"thinking", "budget_tokens"}, {"reasoning", "max_tokens"}}, // Anthropic behind other gateways; OpenRouter
@@ -360,4 +359,15 @@ func (chat) contentForm(raw []byte) (ContentForm, []byte) {
 		return FormSchema, clipped(schema)
 	}
 	return FormOther, nil
+}
+
+// DisableThinking turns thinking off with the switch that servers of open models add to Chat Completions. It reports
+// whether it changed anything.
+func (e *Editor) DisableThinking() bool {
+	const field = "enable_thinking"
+	if v, ok := e.body.Field(field); ok && string(v) == "false" || e.body.format != Chat {
+		return false
+	}
+	e.Set(field, []byte("false"))
+	return true
 }

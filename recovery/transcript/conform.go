@@ -47,7 +47,7 @@ func (b *Body) items(yield func(i int, e entry) bool) {
 // SealedReasoning counts the items or blocks of the history that are reasoning, which only the
 // account that received it can read; ok is false if the format has none.
 func (b *Body) SealedReasoning() (n int, ok bool) {
-	if b.format.layout().blocks {
+	if b.format.SignsReasoning() {
 		return b.thoughts(), true
 	}
 	for _, e := range b.items {
@@ -62,7 +62,7 @@ func (b *Body) SealedReasoning() (n int, ok bool) {
 // for all; n counts them from 0. It also removes the ids that tie other items to them. It
 // reports whether it changed anything.
 func (e *Editor) DropReasoning(lose func(n int) bool) (changed bool) {
-	if e.body.format.layout().blocks {
+	if e.body.format.SignsReasoning() {
 		return e.dropThinking(func(n int, _ bool) bool { return lose == nil || lose(n) })
 	}
 	n := 0

@@ -10,12 +10,11 @@ const (
 	Chat      Format = iota // Chat Completions
 	Responses               // the Responses API
 	Messages                // Anthropic's Messages API
+	FormatCount
 )
 
 // String names the format.
-func (f Format) String() string {
-	return [...]string{"chat", "responses", "messages"}[f]
-}
+func (f Format) String() string { return f.layout().name }
 
 // API is a provider's interface, which has one format or several. Each target has one API, and gets requests
 // in its formats only.
@@ -29,9 +28,13 @@ const (
 )
 
 // API returns the API that has the format.
-func (f Format) API() API {
-	return [...]API{Chat: OpenAI, Responses: OpenAI, Messages: Anthropic}[f]
-}
+func (f Format) API() API { return f.layout().api }
+
+// Announces reports whether servers send the first event of a streamed answer before the model reasons.
+func (f Format) Announces() bool { return f.layout().announces }
+
+// SignsReasoning reports whether reasoning is signed text, which other accounts may be able to read, and not encrypted.
+func (f Format) SignsReasoning() bool { return f.layout().signs }
 
 // The roles of messages, the same for all formats. Readers map their format's items
 // to these; they pass any other role on unchanged.
@@ -67,12 +70,16 @@ type indexed struct {
 
 // layout is the fixed properties of a format.
 type layout struct {
+	name        string
+	api         API
 	list, offer string      // the fields with the history and with the tools
 	indexed     []indexed   // the fields of the history's elements that Parse indexes
 	items       bool        // a turn of the model consists of several elements: reasoning, text, each call
 	blocks      bool        // results of calls are blocks of a user's message
 	anywhere    bool        // a result may be anywhere behind its call
 	prefills    bool        // a last message by the model is a prefill: the beginning of its answer
+	signs       bool        // see SignsReasoning
+	announces   bool        // see Announces
 	limits      []string    // the fields that limit the output, newest first
 	budgets     [][2]string // the fields, and members of theirs, that limit the thinking within the output
 }
@@ -161,7 +168,6 @@ const (
 // of its fields are in the files that implement it. Its arguments are validated JSON.
 // Code that does not depend on the format is in the other files.
 type reader interface {
-	layout() layout
 	check(b *Body) *Error // reads the fields that the gateway depends on
 	settings(b *Body) settings
 
@@ -179,10 +185,13 @@ type reader interface {
 	ask(out []byte, q Question) []byte             // appends the rest of a question to out, which has the model and the limits
 }
 
-var readers = [...]reader{Chat: chat{}, Responses: responses{}, Messages: messages{}}
+var (
+	readers = [...]reader{Chat: chat{}, Responses: responses{}, Messages: messages{}}
+	layouts = [...]layout{Chat: chatLayout, Responses: responsesLayout, Messages: messagesLayout}
+)
 
 func (f Format) reader() reader { return readers[f] }
-func (f Format) layout() layout { return readers[f].layout() }
+func (f Format) layout() layout { return layouts[f] }
 
 // settings reads the fields beside the history once.
 func (b *Body) settings() *settings {

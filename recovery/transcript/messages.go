@@ -12,10 +12,9 @@ type messages struct{}
 
 var _ reader = messages{}
 
-func (messages) layout() layout { return messagesLayout }
-
 var messagesLayout = layout{
-	list: "messages", offer: "tools", blocks: true, prefills: true,
+	name: "messages", api: Anthropic,
+	list: "messages", offer: "tools", blocks: true, prefills: true, signs: true,
 	limits:  []string{"max_tokens"},
 	budgets: [][2]string{{"thinking", "budget_tokens"}},
 	indexed: []indexed{{"role", keyRole}, {"content", keyContent}},

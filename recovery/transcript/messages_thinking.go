@@ -48,7 +48,7 @@ func (b *Body) openTurn() int {
 // DropFinishedReasoning removes the thinking blocks of finished turns. It reports whether there
 // were any. It changes nothing in formats where reasoning is no block of a message.
 func (e *Editor) DropFinishedReasoning() (changed bool) {
-	return e.body.format.layout().blocks && e.dropThinking(func(_ int, open bool) bool { return !open })
+	return e.body.format.SignsReasoning() && e.dropThinking(func(_ int, open bool) bool { return !open })
 }
 
 // dropThinking removes the thinking blocks for which lose returns true: n counts them from 0, open

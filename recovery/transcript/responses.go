@@ -9,10 +9,9 @@ type responses struct{}
 
 var _ reader = responses{}
 
-func (responses) layout() layout { return responsesLayout }
-
 var responsesLayout = layout{
-	list: "input", offer: "tools", items: true, anywhere: true,
+	name: "responses", api: OpenAI,
+	list: "input", offer: "tools", items: true, anywhere: true, announces: true,
 	limits: []string{"max_output_tokens"},
 	indexed: []indexed{
 		{"type", keyKind}, {"role", keyRole}, {"content", keyContent}, {"call_id", keyCallID}, {"output", keyContent}, {"id", keyID},
