@@ -19,43 +19,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
-
-// wire is the API format of a completion: how requests and answers are encoded, and their path below
-// an upstream's base URL.
-type wire struct {
-	path     string
-	requests transcript.Format
-	answers  stream.Format
-	relayed  bool // requests are retried only unchanged, at their first target
-}
-
-func chatWire() *wire {
-	return &wire{"/chat/completions", transcript.Chat, stream.Chat{}, false}
-}
-
-func responsesWire() *wire {
-	return &wire{"/responses", transcript.Responses, stream.Responses{}, false}
-}
-
-func messagesWire() *wire {
-	return &wire{"/messages", transcript.Messages, stream.Messages{}, false}
-}
-
-// relayWire returns the wire of requests that compact the client's history or count its tokens:
-// nothing in them may change.
-func relayWire(path string) *wire {
-	return &wire{path, transcript.Responses, stream.Object{}, true}
-}
-
-// engine returns the engine that runs requests of the format.
-func (w *wire) engine(k *Core) *recovery.Engine {
-	if w.relayed {
-		return k.Relay
-	}
-	return k.Engine
-}
 
 // request holds everything that a completion needs until it is answered, in one allocation.
 type request struct {
@@ -114,7 +78,7 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 			return err
 		}
 	}
-	if err := core.pinHome(req.Context(), x, who, w); err != nil {
+	if err := core.pinHome(req.Context(), x, who, w.refers); err != nil {
 		return err
 	}
 	grant, err := core.admit(req.Context(), who, x.Model, body.Raw(), body)
@@ -262,8 +226,8 @@ func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
 // begun.
 func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.Event) {
 	r := s.core.final(f, s.x)
-	if s.wire.requests.API() == transcript.Anthropic {
-		s.core.asMessages(&r, f, s.x, s.sink.Committed())
+	if adapt := dialects[s.wire.requests.API()].adapt; adapt != nil {
+		adapt(&r, f, s.x, s.sink.Committed())
 	}
 	if s.sink.Committed() {
 		// Too late for a status: the stream ends with an error event, never cleanly.

@@ -68,15 +68,11 @@ func (e *Error) respond(c echo.Context) error {
 	for k, v := range e.Header {
 		h[k] = v
 	}
-	body := encode(e.Message, "rebound_error", "", e.Code)
-	if apiOf(c.Request()) == transcript.Anthropic {
-		request := first(h, requestHeader)
-		body = messagesEnvelope(messagesErrorType(e.Status), e.Message, e.Code, request)
-		if request != "" {
-			h["Request-Id"] = []string{request}
-		}
+	d, request := dialects[apiOf(c.Request())], first(h, requestHeader)
+	if d.idHeader != "" && request != "" {
+		h[d.idHeader] = []string{request}
 	}
-	return c.Blob(e.Status, echo.MIMEApplicationJSON, body)
+	return c.Blob(e.Status, echo.MIMEApplicationJSON, d.envelope(e, request))
 }
 
 // report observes an event for an error that no other event reports. It gives the request an id if it
@@ -103,12 +99,8 @@ func (s *Server) onError(err error, c echo.Context) {
 	case *echo.HTTPError:
 		switch e.Code {
 		case http.StatusNotFound:
-			base := "/v1"
-			if apiOf(c.Request()) == transcript.Anthropic {
-				base = "" // its clients add /v1
-			}
 			own = failf(http.StatusNotFound, "unknown_path", "Rebound serves no %s %s. Point the client's base URL at http://HOST:PORT%s.",
-				c.Request().Method, printable(c.Request().URL.Path), base)
+				c.Request().Method, printable(c.Request().URL.Path), dialects[apiOf(c.Request())].base)
 		case http.StatusMethodNotAllowed:
 			own = failf(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not allowed here.", c.Request().Method)
 		default:

@@ -12,23 +12,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// apiOf returns the API that a client uses. Anthropic's has a path of its own, and a header that its servers
-// require on all paths. The messages of OpenAI's Assistants threads have other paths.
-func apiOf(r *http.Request) transcript.API {
-	if strings.Contains(strings.TrimRight(r.URL.Path, "/")+"/", "/v1/messages/") || first(r.Header, "Anthropic-Version") != "" {
-		return transcript.Anthropic
-	}
-	return transcript.OpenAI
-}
-
-// defaultWire returns the wire for requests of an API that have none of their own.
-func defaultWire(api transcript.API) *wire {
-	if api == transcript.Anthropic {
-		return messagesWire()
-	}
-	return chatWire()
-}
-
 // withoutPrefix removes any prefix that clients of the Messages API have before /v1 in their base URL.
 func withoutPrefix(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -40,18 +23,6 @@ func withoutPrefix(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
-}
-
-// unserved is the error for a model that no upstream of the API serves.
-func (k *Core) unserved(api transcript.API, model string) *Error {
-	if k.Defaults[api] == "" && api == transcript.Anthropic {
-		return reported(http.StatusNotFound, "no_upstream", "No upstream speaks the Messages API. Set ANTHROPIC_UPSTREAM_URL, or add one with 'format: anthropic' under "+
-			"'upstreams' in the configuration.")
-	}
-	if k.Defaults[api] == "" {
-		return reported(http.StatusNotFound, "no_upstream", "No upstream speaks OpenAI's formats: all have 'format: anthropic' under 'upstreams' in the configuration.")
-	}
-	return reported(http.StatusNotFound, "model_not_found", "No upstream serves the model %s in this format. Add it to 'models' in the configuration.", printable(model))
 }
 
 // answerCount answers a request for its token count with an estimate if the upstream does not implement
@@ -76,7 +47,7 @@ func (p *passage) answerCount(c echo.Context, f *recovery.Failure) bool {
 
 // asMessages converts the last failure to Anthropic's envelope, unless it already has that. An error
 // that ends a stream gets the type that clients retry, unless a retry cannot help.
-func (k *Core) asMessages(r *reply, f *recovery.Failure, x *recovery.Exchange, begun bool) {
+func asMessages(r *reply, f *recovery.Failure, x *recovery.Exchange, begun bool) {
 	if gjson.GetBytes(r.body, "type").Str != "error" || !gjson.GetBytes(r.body, "error.type").Exists() || begun {
 		kind := messagesErrorType(r.status)
 		if begun && !hopeless(f) {

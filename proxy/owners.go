@@ -95,9 +95,9 @@ func (n *answer) claimItems(ids []string) {
 	n.claim(n.ctx, more...)()
 }
 
-// pinHome pins a request that continues an earlier response to the target that made it.
-func (k *Core) pinHome(ctx context.Context, x *recovery.Exchange, who client, w *wire) error {
-	if w.requests == transcript.Responses {
+// pinHome pins a request that continues an earlier response to the target that made it. refers is that of its wire.
+func (k *Core) pinHome(ctx context.Context, x *recovery.Exchange, who client, refers bool) error {
+	if refers {
 		if err := k.ownsAll(ctx, who, x.Body.Raw()); err != nil {
 			return err
 		}

@@ -410,23 +410,12 @@ func (s *Server) models(c echo.Context) error {
 	}
 	for _, name := range names {
 		if !known[name] && who.may(name) {
-			m, err := json.Marshal(modelEntry(name, api))
+			m, err := json.Marshal(dialects[api].model(name))
 			if err != nil {
 				return err
 			}
 			list = append(list, m)
 		}
 	}
-	if api == transcript.Anthropic {
-		return c.JSON(http.StatusOK, map[string]any{"data": list, "has_more": false})
-	}
-	return c.JSON(http.StatusOK, map[string]any{"object": "list", "data": list})
-}
-
-// modelEntry returns the entry of a configured model in a list.
-func modelEntry(name string, api transcript.API) map[string]any {
-	if api == transcript.Anthropic {
-		return map[string]any{"type": "model", "id": name, "display_name": name, "created_at": time.Unix(0, 0).UTC().Format(time.RFC3339)}
-	}
-	return map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "rebound"}
+	return c.JSON(http.StatusOK, dialects[api].list(list))
 }

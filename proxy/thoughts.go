@@ -40,7 +40,7 @@ func keptThought(id, name, arguments string) string {
 
 // keepsThoughts reports whether a later request may need the reasoning of an answer.
 func (s *sender) keepsThoughts(a *recovery.Attempt) bool {
-	if s.core.Vault == nil || a.Plain || s.wire.requests != transcript.Chat || !s.x.Body.HasTools() {
+	if s.core.Vault == nil || a.Plain || !s.wire.thoughts || !s.x.Body.HasTools() {
 		return false
 	}
 	return a.Edited && bytes.Contains(a.Body, []byte(recovery.ThoughtMissing)) ||
@@ -57,10 +57,10 @@ func (s *sender) keepThought(ctx context.Context, text string, c recovery.DraftC
 
 // withThoughts returns the body of an attempt, with kept reasoning if its target requires some.
 func (s *sender) withThoughts(ctx context.Context, a recovery.Attempt) []byte {
-	if s.core.Vault == nil || !a.Edited || !bytes.Contains(a.Body, []byte(recovery.ThoughtMissing)) || s.wire.requests != transcript.Chat {
+	if s.core.Vault == nil || !a.Edited || !bytes.Contains(a.Body, []byte(recovery.ThoughtMissing)) || !s.wire.thoughts {
 		return a.Body
 	}
-	b, bad := transcript.Parse(a.Body, transcript.Chat, s.core.Config.Limits.transcript())
+	b, bad := transcript.Parse(a.Body, s.wire.requests, s.core.Config.Limits.transcript())
 	if bad != nil {
 		return a.Body
 	}
