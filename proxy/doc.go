@@ -8,6 +8,7 @@
 //	pool.go limits.go         fair sharing of places and memory among gateway keys; quotas
 //	restricted.go paths.go    rules for gateway keys: allowed models and paths
 //	completion.go             one completion: request, exchange, last error
+//	wires.go                  what differs between wire formats and between APIs
 //	attempt.go mend.go        one attempt for the engine, with packages upstream and stream
 //	complete.go prefill.go    requests that the gateway makes itself
 //	windows.go owners.go      context windows from lists of models; the owner and upstream of each response

@@ -37,7 +37,7 @@ func printBanner(w io.Writer, cfg *configs.Config, a *app.App) {
 	base := scheme + localAddress(a.Addr().String())
 	fmt.Fprintf(w, "Rebound %s is ready.\n\n  set       export OPENAI_BASE_URL=%s/v1\n", buildVersion(), base)
 	names := slices.Sorted(maps.Keys(cfg.Upstreams))
-	if slices.ContainsFunc(names, func(name string) bool { return cfg.Upstreams[name].API() == transcript.Anthropic }) {
+	if cfg.DefaultOf(transcript.Anthropic) != "" {
 		fmt.Fprintf(w, "            export ANTHROPIC_BASE_URL=%s\n", base)
 	}
 	fmt.Fprintf(w, "  page      %s/rebound/\n", scheme+localAddress(a.AdminAddr().String()))

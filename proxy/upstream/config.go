@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,7 +110,7 @@ func (c Config) Validate() error {
 	} else if !SafePath(u.EscapedPath() + "/") {
 		errs = append(errs, errors.New("url: must not contain . or .. as a part of its path"))
 	}
-	if c.Format != "" && c.Format != FormatOpenAI && c.Format != FormatAnthropic {
+	if c.Format != "" && c.Format != apis[c.API()].format {
 		errs = append(errs, fmt.Errorf("format: %q is none of %s, %s", c.Format, FormatOpenAI, FormatAnthropic))
 	}
 	if http.CanonicalHeaderKey(c.AuthHeader) == "Host" {
@@ -169,32 +170,35 @@ const (
 	FormatAnthropic = "anthropic"
 )
 
+// apis lists what the servers of each API expect besides a body.
+var apis = [transcript.APICount]struct {
+	format     string // its name in the configuration
+	credential string // the header with the credential
+	end        string // of the base URL, which clients add to what users give them; empty if users give the whole URL
+	header     string // a header without which servers refuse requests, and its value; empty for none
+	value      string
+}{
+	transcript.OpenAI:    {format: FormatOpenAI, credential: "Authorization"},
+	transcript.Anthropic: {FormatAnthropic, "x-api-key", "/v1", "Anthropic-Version", "2023-06-01"},
+}
+
 // API returns the API that it has, by its format.
 func (c Config) API() transcript.API {
-	if c.Format == FormatAnthropic {
-		return transcript.Anthropic
+	for api := range transcript.APICount {
+		if apis[api].format == c.Format {
+			return api
+		}
 	}
 	return transcript.OpenAI
 }
 
 // Credential returns the name of the header with the credential.
-func (c Config) Credential() string {
-	switch {
-	case c.AuthHeader != "":
-		return c.AuthHeader
-	case c.API() == transcript.Anthropic:
-		return "x-api-key"
-	}
-	return "Authorization"
-}
+func (c Config) Credential() string { return cmp.Or(c.AuthHeader, apis[c.API()].credential) }
 
 // base returns the URL to which paths like /chat/completions and /messages are appended.
 func (c Config) base() string {
-	base := strings.TrimRight(c.URL, "/")
-	if c.API() == transcript.Anthropic && !strings.HasSuffix(base, "/v1") {
-		base += "/v1" // as clients of the Messages API add it
-	}
-	return base
+	base, end := strings.TrimRight(c.URL, "/"), apis[c.API()].end
+	return strings.TrimSuffix(base, end) + end
 }
 
 // Local reports whether slow first tokens are normal, according to the profile. For auto it returns
@@ -267,7 +271,7 @@ func (c Config) Hint() string {
 			return fmt.Sprintf("%s names an endpoint, and the gateway adds the endpoint itself: probably %s is meant", c.URL, u)
 		}
 	}
-	if path == "" && c.API() == transcript.OpenAI && u.Hostname() != "api.deepseek.com" { // its base works without /v1
+	if path == "" && apis[c.API()].end == "" && u.Hostname() != "api.deepseek.com" { // its base works without /v1
 		u.Path = "/v1"
 		return fmt.Sprintf("%s has no path: probably %s is meant", c.URL, u)
 	}

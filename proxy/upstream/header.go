@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // header returns the client's headers that may go to this upstream, with the upstream's credential and
@@ -19,8 +17,8 @@ func (u *Upstream) header(r Request) http.Header {
 			h[k] = v
 		}
 	}
-	if u.cfg.API() == transcript.Anthropic && h[versionHeader] == nil {
-		h[versionHeader] = []string{"2023-06-01"} // servers refuse requests without one
+	if api := apis[u.cfg.API()]; api.header != "" && h[api.header] == nil {
+		h[api.header] = []string{api.value}
 	}
 	maps.Copy(h, u.extra)
 	if value, ok := u.keys[r.Key]; ok {
@@ -30,9 +28,6 @@ func (u *Upstream) header(r Request) http.Header {
 	}
 	return h
 }
-
-// versionHeader is required by servers of the Messages API.
-const versionHeader = "Anthropic-Version"
 
 // harmless reports whether a client's header may go to a host that the client did not choose. An
 // unknown header may contain a credential.

@@ -251,7 +251,10 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		}
 		routes = append(routes, r)
 	}
-	defaults := [transcript.APICount]string{transcript.OpenAI: cfg.DefaultOf(transcript.OpenAI), transcript.Anthropic: cfg.DefaultOf(transcript.Anthropic)}
+	var defaults [transcript.APICount]string
+	for api := range transcript.APICount {
+		defaults[api] = cfg.DefaultOf(api)
+	}
 	table := route.New(routes, cfg.Models, defaults, a.pins)
 	switches := configuredSwitches(cfg)
 	switches.Board = a.mirror

@@ -11,7 +11,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 const (
@@ -54,8 +53,9 @@ func (a *answer) class() recovery.Class {
 	return a.failure.Spec.Class
 }
 
-// read reads a stream to its end, or to limit text deltas if limit is not 0. An error event is returned in failed.
-func (a *answer) read(body io.Reader, api transcript.API, started time.Time, limit int) (failed []byte, err error) {
+// read reads a stream to its end, or to limit text deltas if limit is not 0. It passes the events to add, except an
+// error event, which is returned in failed.
+func (a *answer) read(body io.Reader, add func(*answer, gjson.Result), started time.Time, limit int) (failed []byte, err error) {
 	lines := bufio.NewScanner(io.LimitReader(body, maxAnswer))
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
@@ -72,11 +72,7 @@ func (a *answer) read(body io.Reader, api transcript.API, started time.Time, lim
 			return []byte(event.Raw), nil
 		}
 		before := len(a.text)
-		if api == transcript.Anthropic {
-			a.message(event)
-		} else {
-			a.completion(event)
-		}
+		add(a, event)
 		if len(a.text) > before {
 			if a.pieces++; a.pieces == 1 {
 				a.first, a.opening = time.Since(started), a.text
@@ -90,83 +86,6 @@ func (a *answer) read(body io.Reader, api transcript.API, started time.Time, lim
 	a.ended = a.ended || a.finish != ""
 	a.took = time.Since(started)
 	return nil, lines.Err()
-}
-
-// completion adds a chat completion, or a chunk of one.
-func (a *answer) completion(e gjson.Result) {
-	choice := e.Get("choices.0")
-	said := choice.Get("delta")
-	if !said.IsObject() {
-		said = choice.Get("message")
-	}
-	a.text += said.Get("content").String()
-	a.reasoned = a.reasoned || said.Get("reasoning_content").String() != "" || said.Get("reasoning").String() != ""
-	said.Get("tool_calls").ForEach(func(_, c gjson.Result) bool {
-		id := c.Get("id").Str
-		if last := len(a.calls) - 1; last < 0 || id != "" && id != a.calls[last].id {
-			a.merged = a.merged || last >= 0 && c.Get("index").Exists() && c.Get("index").Int() == int64(last)
-			a.calls = append(a.calls, toolCall{id: id})
-		}
-		at := &a.calls[len(a.calls)-1]
-		if name := c.Get("function.name").Str; at.name == "" {
-			at.name = name
-		}
-		at.args += c.Get("function.arguments").String()
-		return true
-	})
-	if f := choice.Get("finish_reason").Str; f != "" {
-		a.finish = f
-	}
-	if u := e.Get("usage"); u.IsObject() {
-		a.prompt, a.output = int(u.Get("prompt_tokens").Int()), int(u.Get("completion_tokens").Int())
-	}
-}
-
-// message adds a message of the Messages API, or a stream event.
-func (a *answer) message(e gjson.Result) {
-	usage := func(u gjson.Result) {
-		if n := u.Get("input_tokens").Int() + u.Get("cache_read_input_tokens").Int() + u.Get("cache_creation_input_tokens").Int(); n > 0 {
-			a.prompt = int(n)
-		}
-		if n := u.Get("output_tokens").Int(); n > 0 {
-			a.output = int(n)
-		}
-	}
-	block := func(b gjson.Result) {
-		switch b.Get("type").Str {
-		case "text":
-			a.text += b.Get("text").Str
-		case "thinking", "redacted_thinking":
-			a.reasoned = true
-		case "tool_use":
-			a.calls = append(a.calls, toolCall{id: b.Get("id").Str, name: b.Get("name").Str})
-			if in := b.Get("input"); in.IsObject() && in.Raw != "{}" {
-				a.calls[len(a.calls)-1].args = in.Raw
-			}
-		}
-	}
-	switch e.Get("type").Str {
-	case "message":
-		e.Get("content").ForEach(func(_, b gjson.Result) bool { block(b); return true })
-		a.finish = e.Get("stop_reason").Str
-		usage(e.Get("usage"))
-	case "message_start":
-		usage(e.Get("message.usage"))
-	case "content_block_start":
-		block(e.Get("content_block"))
-	case "content_block_delta":
-		a.text += e.Get("delta.text").Str
-		if n := len(a.calls); n > 0 {
-			a.calls[n-1].args += e.Get("delta.partial_json").Str
-		}
-	case "message_delta":
-		if f := e.Get("delta.stop_reason").Str; f != "" {
-			a.finish = f
-		}
-		usage(e.Get("usage"))
-	case "message_stop":
-		a.ended = true
-	}
 }
 
 // usable reports whether a call has a name and arguments with a city.

@@ -110,11 +110,13 @@ func (v *run) choose() (list []choice) {
 	if _, mapped := c.Models[v.Model]; mapped {
 		models = []string{v.Model}
 	} else if v.Model != "" {
-		api := transcript.OpenAI
-		if strings.HasPrefix(v.Model, "claude") && c.DefaultOf(transcript.Anthropic) != "" {
-			api = transcript.Anthropic
+		name := ""
+		for api := range transcript.APICount {
+			if strings.HasPrefix(v.Model, wires[api].models) {
+				name = cmp.Or(c.DefaultOf(api), name)
+			}
 		}
-		add("", route.Target{Upstream: cmp.Or(c.DefaultOf(api), c.DefaultUpstream), Model: v.Model})
+		add("", route.Target{Upstream: cmp.Or(name, c.DefaultUpstream), Model: v.Model})
 		return list
 	}
 	used := map[string]bool{}
@@ -158,11 +160,7 @@ func (v *run) prepare(c choice) (*probe, error) {
 
 // useClientCredential sends a client's credential from the environment, as clients of the gateway do.
 func (p *probe) useClientCredential() {
-	variable := "OPENAI_API_KEY"
-	if p.cfg.API() == transcript.Anthropic {
-		variable = "ANTHROPIC_API_KEY"
-	}
-	value := ""
+	variable, value := p.wire().key, ""
 	if p.Env != nil {
 		value, _ = p.Env(variable)
 	}

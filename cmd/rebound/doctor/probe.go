@@ -99,26 +99,16 @@ func (a *answer) reason() string {
 	return fmt.Sprintf("%d %s: %s", a.status, a.failure.Spec.Class, text)
 }
 
-// format is the format of the target's requests.
-func (p *probe) format() transcript.Format {
-	if p.cfg.API() == transcript.Anthropic {
-		return transcript.Messages
-	}
-	return transcript.Chat
-}
+// wire is how the target's API is asked and answers.
+func (p *probe) wire() wire { return wires[p.cfg.API()] }
 
 // question returns a request in the target's format, with the fields in more.
-func (p *probe) question(system, user string, limit int, more map[string]any) map[string]any {
-	turn := map[string]any{"role": "user", "content": user}
-	q := map[string]any{"model": p.target.Model, "max_tokens": limit, "messages": []any{turn}}
-	switch {
-	case system == "":
-	case p.cfg.API() == transcript.Anthropic:
-		q["system"] = system
-	default:
-		q["messages"] = []any{map[string]any{"role": "developer", "content": system}, turn}
+func (p *probe) question(system, user string, limit int, more ...map[string]any) map[string]any {
+	q := p.wire().question(system, user)
+	q["model"], q["max_tokens"] = p.target.Model, limit
+	for _, fields := range more {
+		maps.Copy(q, fields)
 	}
-	maps.Copy(q, more)
 	return q
 }
 
@@ -133,7 +123,7 @@ func (p *probe) body(q map[string]any, begun string, how recovery.Prefill) ([]by
 	if err != nil {
 		return nil, err
 	}
-	b, err := transcript.Parse(raw, p.format(), transcript.Limits{})
+	b, err := transcript.Parse(raw, p.wire().format, transcript.Limits{})
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +131,7 @@ func (p *probe) body(q map[string]any, begun string, how recovery.Prefill) ([]by
 		if raw, err = b.Edit().Continue(begun, string(how)).Apply(); err != nil {
 			return nil, err
 		}
-		if b, err = transcript.Parse(raw, p.format(), transcript.Limits{}); err != nil {
+		if b, err = transcript.Parse(raw, p.wire().format, transcript.Limits{}); err != nil {
 			return nil, err
 		}
 	}
@@ -166,7 +156,7 @@ func (p *probe) ask(ctx context.Context, q map[string]any) *answer {
 
 // adapt learns from a refused parameter. It reports whether the next request differs.
 func (p *probe) adapt(body []byte, a *answer) bool {
-	b, err := transcript.Parse(body, p.format(), transcript.Limits{})
+	b, err := transcript.Parse(body, p.wire().format, transcript.Limits{})
 	if err != nil {
 		return false
 	}
@@ -188,11 +178,7 @@ func (p *probe) adapt(body []byte, a *answer) bool {
 
 // post requests a completion and reads the answer, at most limit pieces of a stream if limit is not 0.
 func (p *probe) post(ctx context.Context, body []byte, limit int) *answer {
-	path := "/chat/completions"
-	if p.cfg.API() == transcript.Anthropic {
-		path = "/messages"
-	}
-	return p.send(ctx, http.MethodPost, path, body, limit)
+	return p.send(ctx, http.MethodPost, p.wire().path, body, limit)
 }
 
 // get requests a resource below the base URL.
@@ -237,7 +223,7 @@ func (p *probe) send(ctx context.Context, method, path string, body []byte, limi
 	ev := recovery.Evidence{Phase: recovery.PhaseStatus, Status: a.status, Header: resp.Header, Request: body}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") && a.status < 300 {
 		ev.Stream, ev.Phase = true, recovery.PhaseStream
-		ev.Body, ev.Err = a.read(resp.Body, p.cfg.API(), started, limit)
+		ev.Body, ev.Err = a.read(resp.Body, p.wire().add, started, limit)
 		if p.count(a); ev.Body != nil || ev.Err != nil || !a.ended {
 			return p.failed(a, ev)
 		}
@@ -252,11 +238,8 @@ func (p *probe) send(ctx context.Context, method, path string, body []byte, limi
 	if body == nil {
 		return a
 	}
-	if a.ended = true; p.cfg.API() == transcript.Anthropic {
-		a.message(root)
-	} else {
-		a.completion(root)
-	}
+	a.ended = true
+	p.wire().add(a, root)
 	p.count(a)
 	return a
 }

@@ -111,11 +111,7 @@ func (p *probe) listedModels() (ids []string, window int) {
 
 // basic asks a question with the parameters that agents usually send. False ends the tests.
 func (p *probe) basic(ctx context.Context) bool {
-	more := map[string]any{"temperature": 0, "top_p": 0.9, "stop": []string{"\n\n\n\n"}, "seed": 7, "user": "rebound-doctor"}
-	if p.cfg.API() == transcript.Anthropic {
-		more = map[string]any{"temperature": 0, "top_p": 0.9, "stop_sequences": []string{"<end>"}, "metadata": map[string]any{"user_id": "rebound-doctor"}}
-	}
-	q := p.question(codeWordPrompt, recallPrompt, outputTokens, more)
+	q := p.question(codeWordPrompt, recallPrompt, outputTokens, map[string]any{"temperature": 0, "top_p": 0.9}, p.wire().usual)
 	a := p.ask(ctx, q)
 	switch class := a.class(); {
 	case a.skipped:
@@ -201,7 +197,7 @@ func (p *probe) tokens(q map[string]any) int {
 	if err != nil {
 		return 0
 	}
-	b, err := transcript.Parse(raw, p.format(), transcript.Limits{})
+	b, err := transcript.Parse(raw, p.wire().format, transcript.Limits{})
 	if err != nil {
 		return 0
 	}
@@ -210,11 +206,7 @@ func (p *probe) tokens(q map[string]any) int {
 
 // stream tests a streamed answer, which continuation uses later.
 func (p *probe) stream(ctx context.Context) {
-	more := map[string]any{"temperature": 0, "stream": true}
-	if p.cfg.API() != transcript.Anthropic {
-		more["stream_options"] = map[string]any{"include_usage": true}
-	}
-	q := p.question("", numbersPrompt, p.output(), more)
+	q := p.question("", numbersPrompt, p.output(), map[string]any{"temperature": 0, "stream": true}, p.wire().streamed)
 	a := p.ask(ctx, q)
 	switch {
 	case a.skipped:
@@ -248,14 +240,8 @@ func (p *probe) stream(ctx context.Context) {
 // tools offers one tool and asks for two calls.
 func (p *probe) tools(ctx context.Context) {
 	schema := map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"}}
-	const about = "The current weather of one city."
-	more := map[string]any{"temperature": 0, "stream": true, "tools": []any{map[string]any{"name": toolName, "description": about, "input_schema": schema}}}
-	if p.cfg.API() != transcript.Anthropic {
-		more["tools"] = []any{map[string]any{"type": "function", "function": map[string]any{"name": toolName, "description": about, "parameters": schema}}}
-		more["parallel_tool_calls"] = true
-	}
 	before := len(p.refused)
-	a := p.ask(ctx, p.question("", toolPrompt, p.output(), more))
+	a := p.ask(ctx, p.question("", toolPrompt, p.output(), map[string]any{"temperature": 0, "stream": true}, p.wire().tool(toolName, "The current weather of one city.", schema)))
 	if len(p.refused) > before {
 		p.say(Note, "tools", "refused, and the gateway does not remove it: %s", strings.Join(p.refused[before:], ", "))
 	}
@@ -340,12 +326,12 @@ func (p *probe) continuation(ctx context.Context) {
 
 // prefillOrder returns the kinds of prefill to test, the most likely first.
 func (p *probe) prefillOrder(known recovery.Prefill) []recovery.Prefill {
-	all := []recovery.Prefill{recovery.PrefillAssistant, recovery.PrefillContinue, recovery.PrefillPrefix}
-	if p.cfg.API() == transcript.Anthropic || p.cfg.Prefills() == recovery.PrefillNone {
+	all := p.wire().prefills
+	if p.cfg.Prefills() == recovery.PrefillNone {
 		return all[:1]
 	}
 	if i := slices.Index(all, known); i >= 0 {
-		return append([]recovery.Prefill{known}, slices.Delete(all, i, i+1)...)
+		return append([]recovery.Prefill{known}, slices.Delete(slices.Clone(all), i, i+1)...)
 	}
 	return all
 }

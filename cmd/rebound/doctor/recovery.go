@@ -12,7 +12,6 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/route"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // recoveries reports which failures of a target this configuration recovers, and how.
@@ -169,8 +168,8 @@ func render(c *configs.Config, prefills map[string]recovery.Prefill, windows map
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
 		u := c.Upstreams[name]
 		fmt.Fprintf(&b, "  %s:\n", quoted(name))
-		if u.API() == transcript.Anthropic {
-			b.WriteString("    format: anthropic\n")
+		if u.Format != "" && u.Format != upstream.Defaults().Format {
+			fmt.Fprintf(&b, "    format: %s\n", u.Format)
 		}
 		fmt.Fprintf(&b, "    url: %s\n", quoted(u.URL))
 		if how := prefills[name]; how != "" {
