@@ -74,7 +74,8 @@ func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, u
 	}
 	if u.API() != a.wire.requests.API() { // the target may use another API than the client
 		other := *a
-		other.wire = dialects[u.API()].wire()
+		own := wires[dialects[u.API()].format]
+		other.wire = &own
 		other.limit, other.fields, a = "", other.wire.requests.OutputFields(), &other
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTime)

@@ -45,7 +45,8 @@ func (ignorant) Classify(recovery.Evidence) recovery.Diagnosis  { return recover
 func completing(t *testing.T, h recovery.Health, upstreams map[string]upstream.Config) *sender {
 	t.Helper()
 	body := recoverytest.Parse(t, `{"model":"m","messages":[]}`, transcript.Chat)
-	s := &sender{x: &recovery.Exchange{Body: body}, wire: chatWire(), header: http.Header{"Authorization": {"Bearer sk-client"}}}
+	w := wires[transcript.Chat]
+	s := &sender{x: &recovery.Exchange{Body: body}, wire: &w, header: http.Header{"Authorization": {"Bearer sk-client"}}}
 	s.core = &Core{Upstreams: map[string]*upstream.Upstream{}, Classifier: ignorant{}, Engine: &recovery.Engine{Health: h, Knowledge: ignorant{}}}
 	for name, c := range upstreams {
 		u, err := upstream.New(name, c)

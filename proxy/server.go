@@ -66,15 +66,14 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 	}
 	s.pass = s.admitted(s.passthrough)
 
-	for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/:deployment/chat/completions"} {
-		e.POST(path, s.completion(chatWire()))
+	for _, w := range wires {
+		for _, path := range w.routes {
+			e.POST(path, s.completion(&w))
+			for _, more := range w.relays {
+				e.POST(path+more, s.completion(w.relay(more)))
+			}
+		}
 	}
-	for _, path := range []string{"/v1/responses", "/responses", "/openai/responses", "/openai/v1/responses", "/openai/deployments/:deployment/responses"} {
-		e.POST(path, s.completion(responsesWire()))
-		e.POST(path+"/compact", s.completion(relayWire("/responses/compact")))
-		e.POST(path+"/input_tokens", s.completion(relayWire("/responses/input_tokens")))
-	}
-	e.POST("/v1/messages", s.completion(messagesWire()))
 	e.HEAD("/api/hello", func(c echo.Context) error { return c.NoContent(http.StatusOK) }) // Claude Code checks that the server is reachable
 	e.GET("/models", s.models)
 	e.GET("/responses", s.noWebSocket)

@@ -11,33 +11,34 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// wire is a format of completions: how requests and answers are encoded, and their path below an
-// upstream's base URL.
+// wire is a format of completions: how requests and answers are encoded, and its paths.
 type wire struct {
-	path     string
+	path     string // below an upstream's base URL
 	requests transcript.Format
 	answers  stream.Format
-	refers   bool // requests may name objects that a server stores
-	thoughts bool // providers may demand reasoning that clients do not send
-	relayed  bool // requests are retried only unchanged, at their first target
+	routes   []string // paths of the gateway
+	relays   []string // paths below them and below path, of requests in which nothing may change: they compact the history or count its tokens
+	refers   bool     // requests may name objects that a server stores
+	thoughts bool     // providers may demand reasoning that clients do not send
+	relayed  bool     // requests are retried only unchanged, at their first target
 }
 
-func chatWire() *wire {
-	return &wire{path: "/chat/completions", requests: transcript.Chat, answers: stream.Chat{}, thoughts: true}
+var wires = [transcript.FormatCount]wire{
+	transcript.Chat: {
+		path: "/chat/completions", requests: transcript.Chat, answers: stream.Chat{}, thoughts: true,
+		routes: []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/:deployment/chat/completions"},
+	},
+	transcript.Responses: {
+		path: "/responses", requests: transcript.Responses, answers: stream.Responses{}, refers: true, relays: []string{"/compact", "/input_tokens"},
+		routes: []string{"/v1/responses", "/responses", "/openai/responses", "/openai/v1/responses", "/openai/deployments/:deployment/responses"},
+	},
+	transcript.Messages: {path: "/messages", requests: transcript.Messages, answers: stream.Messages{}, routes: []string{"/v1/messages"}},
 }
 
-func responsesWire() *wire {
-	return &wire{path: "/responses", requests: transcript.Responses, answers: stream.Responses{}, refers: true}
-}
-
-func messagesWire() *wire {
-	return &wire{path: "/messages", requests: transcript.Messages, answers: stream.Messages{}}
-}
-
-// relayWire returns the wire of requests that compact the client's history or count its tokens:
-// nothing in them may change.
-func relayWire(path string) *wire {
-	return &wire{path: path, requests: transcript.Responses, answers: stream.Object{}, refers: true, relayed: true}
+// relay returns the wire of requests to a path below w's in which nothing may change.
+func (w wire) relay(path string) *wire {
+	w.path, w.answers, w.relayed = w.path+path, stream.Object{}, true
+	return &w
 }
 
 // engine returns the engine that runs requests of the format.
@@ -50,10 +51,10 @@ func (w *wire) engine(k *Core) *recovery.Engine {
 
 // dialect is how the gateway itself talks to the clients and upstreams of an API.
 type dialect struct {
-	wire     func() *wire // of the gateway's own requests
-	base     string       // the end of clients' base URLs
-	absent   string       // the message of the error if no upstream has the API
-	idHeader string       // the header in which clients expect the id of a request that failed; empty for none
+	format   transcript.Format // of the gateway's own requests
+	base     string            // the end of clients' base URLs
+	absent   string            // the message of the error if no upstream has the API
+	idHeader string            // the header in which clients expect the id of a request that failed; empty for none
 	envelope func(e *Error, request string) []byte
 	// adapt makes an upstream's failure readable for clients, if begun at the end of a stream; nil leaves it unchanged.
 	adapt func(r *reply, f *recovery.Failure, x *recovery.Exchange, begun bool)
@@ -63,7 +64,7 @@ type dialect struct {
 
 var dialects = [transcript.APICount]dialect{
 	transcript.OpenAI: {
-		wire: chatWire, base: "/v1",
+		format: transcript.Chat, base: "/v1",
 		absent:   "No upstream speaks OpenAI's formats: all have 'format: anthropic' under 'upstreams' in the configuration.",
 		envelope: func(e *Error, _ string) []byte { return encode(e.Message, "rebound_error", "", e.Code) },
 		model: func(name string) map[string]any {
@@ -72,7 +73,7 @@ var dialects = [transcript.APICount]dialect{
 		list: func(models []json.RawMessage) map[string]any { return map[string]any{"object": "list", "data": models} },
 	},
 	transcript.Anthropic: {
-		wire:     messagesWire, // clients add /v1 to the base
+		format:   transcript.Messages, // clients add /v1 to the base
 		absent:   "No upstream speaks the Messages API. Set ANTHROPIC_UPSTREAM_URL, or add one with 'format: anthropic' under 'upstreams' in the configuration.",
 		idHeader: "Request-Id", adapt: asMessages,
 		envelope: func(e *Error, request string) []byte {

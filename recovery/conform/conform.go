@@ -83,7 +83,14 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Editor, ed recovery.E
 		options, option, _ := strings.Cut(path, ".")
 		return e.DropOption(options, option, level)
 	case recovery.ConformThinking:
-		return e.StopThinking() || !b.Streaming() && e.DisableThinking()
+		if e.StopThinking() {
+			return true
+		}
+		if v, ok := b.Field("enable_thinking"); ok && string(v) == "false" || b.Format() != transcript.Chat || b.Streaming() {
+			return false
+		}
+		e.Set("enable_thinking", []byte("false"))
+		return true
 	case recovery.ConformMedia:
 		if keep, err := strconv.Atoi(ed.Field); err == nil {
 			return fewerMedia(b, e, keep)

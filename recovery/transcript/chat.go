@@ -360,14 +360,3 @@ func (chat) contentForm(raw []byte) (ContentForm, []byte) {
 	}
 	return FormOther, nil
 }
-
-// DisableThinking turns thinking off with the switch that servers of open models add to Chat Completions. It reports
-// whether it changed anything.
-func (e *Editor) DisableThinking() bool {
-	const field = "enable_thinking"
-	if v, ok := e.body.Field(field); ok && string(v) == "false" || e.body.format != Chat {
-		return false
-	}
-	e.Set(field, []byte("false"))
-	return true
-}

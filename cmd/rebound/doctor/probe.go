@@ -104,8 +104,10 @@ func (p *probe) wire() wire { return wires[p.cfg.API()] }
 
 // question returns a request in the target's format, with the fields in more.
 func (p *probe) question(system, user string, limit int, more ...map[string]any) map[string]any {
-	q := p.wire().question(system, user)
-	q["model"], q["max_tokens"] = p.target.Model, limit
+	q := map[string]any{"model": p.target.Model, "max_tokens": limit, "messages": []any{map[string]any{"role": "user", "content": user}}}
+	if system != "" {
+		p.wire().instruct(q, system)
+	}
 	for _, fields := range more {
 		maps.Copy(q, fields)
 	}

@@ -16,7 +16,7 @@ type wire struct {
 	usual    map[string]any    // parameters that agents usually send and other APIs lack
 	streamed map[string]any    // parameters of streamed requests
 	prefills []recovery.Prefill
-	question func(system, user string) map[string]any
+	instruct func(q map[string]any, text string) // adds instructions to a question
 	tool     func(name, about string, schema map[string]any) map[string]any
 	add      func(*answer, gjson.Result) // adds an answer, or an event of a streamed one
 }
@@ -27,12 +27,8 @@ var wires = [transcript.APICount]wire{
 		usual:    map[string]any{"stop": []string{"\n\n\n\n"}, "seed": 7, "user": "rebound-doctor"},
 		streamed: map[string]any{"stream_options": map[string]any{"include_usage": true}},
 		prefills: []recovery.Prefill{recovery.PrefillAssistant, recovery.PrefillContinue, recovery.PrefillPrefix},
-		question: func(system, user string) map[string]any {
-			list := []any{map[string]any{"role": "user", "content": user}}
-			if system != "" {
-				list = append([]any{map[string]any{"role": "developer", "content": system}}, list...)
-			}
-			return map[string]any{"messages": list}
+		instruct: func(q map[string]any, text string) {
+			q["messages"] = append([]any{map[string]any{"role": "developer", "content": text}}, q["messages"].([]any)...)
 		},
 		tool: func(name, about string, schema map[string]any) map[string]any {
 			f := map[string]any{"name": name, "description": about, "parameters": schema}
@@ -44,13 +40,7 @@ var wires = [transcript.APICount]wire{
 		format: transcript.Messages, path: "/messages", key: "ANTHROPIC_API_KEY", models: "claude",
 		usual:    map[string]any{"stop_sequences": []string{"<end>"}, "metadata": map[string]any{"user_id": "rebound-doctor"}},
 		prefills: []recovery.Prefill{recovery.PrefillAssistant},
-		question: func(system, user string) map[string]any {
-			q := map[string]any{"messages": []any{map[string]any{"role": "user", "content": user}}}
-			if system != "" {
-				q["system"] = system
-			}
-			return q
-		},
+		instruct: func(q map[string]any, text string) { q["system"] = text },
 		tool: func(name, about string, schema map[string]any) map[string]any {
 			return map[string]any{"tools": []any{map[string]any{"name": name, "description": about, "input_schema": schema}}}
 		},
