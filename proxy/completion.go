@@ -132,18 +132,11 @@ func (s *Server) equip(r *request, core *Core, c echo.Context, who client, w *wi
 func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Failure, err error) error {
 	x, sink := send.x, send.sink
 	sink.Close()
-	ev := x.Event(recovery.EventRequestDone) // the exchange's last event
-	ev.Time = time.Time{}                    // set below, at the end of the request
-	ev.Attempt, ev.Recovery, ev.Attempts = x.Tried(), strings.Join(x.Actions(), ", "), x.Attempts
+	ev := x.Done()
 	ev.Status, ev.TTFB = c.Response().Status, sink.FirstByte(x.Started)
-	ev.Target, ev.Usage, ev.Cost = x.Totals()
-	ev.Finish, ev.Fallback, ev.Format = x.Finish(), x.Fallback(), x.Body.Format().String()
 	for i := range x.Attempts {
 		x.Attempts[i].Upstream = send.requestIDOf(i + 1)
 		ev.Upstream = cmp.Or(x.Attempts[i].Upstream, ev.Upstream)
-	}
-	if len(x.Attempts) > 0 {
-		ev.Prepared = x.Attempts[0].Started.Sub(x.Started)
 	}
 	defer func() {
 		if ev.Time.IsZero() {

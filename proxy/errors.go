@@ -82,8 +82,8 @@ func (s *Server) report(c echo.Context, e *Error) {
 	if h[requestHeader] == nil {
 		h[requestHeader] = []string{requestID()}
 	}
-	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: first(h, requestHeader), Key: e.key, Status: e.Status,
-		Rule: e.Code, Cause: e.Message, Peer: peerOf(c.Request()).Addr().String()})
+	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Origin: recovery.Origin{Request: first(h, requestHeader), Key: e.key}, Status: e.Status,
+		Rule: e.Code, Cause: e.Message, Ending: recovery.Ending{Peer: peerOf(c.Request()).Addr().String()}})
 }
 
 // onError is echo's error handler: it sends every error of a handler in an envelope, and reports it

@@ -78,7 +78,7 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	}
 	s.inFlight.Begin()
 	defer s.inFlight.End()
-	p.ev = recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Key: who.name, Attempt: 1, Mode: recovery.ModeOff}
+	p.ev = recovery.Event{Name: recovery.EventRequestDone, Origin: recovery.Origin{Request: requestID(), Key: who.name, Mode: recovery.ModeOff}, Attempt: 1}
 	c.Response().Header()[requestHeader] = []string{p.ev.Request}
 	p.started = time.Now()
 	again := up.Reader == nil && repeatable(up.Method, up.Path) && len(targets) > 0

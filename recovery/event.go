@@ -33,52 +33,67 @@ const (
 // Event describes one thing that happened, without any prompt or answer text. Rendering leaves out zero fields. Events
 // may be copied and are never changed.
 type Event struct {
-	Name     EventName
-	Time     time.Time
+	Name EventName
+	Time time.Time
+	Origin
+	Target   Target
+	Attempt  int // its number; of request_done: how many there were
+	Class    Class
+	Rule     string
+	Status   int
+	Upstream string // the upstream's own id of the request, of the attempt that failed or answered
+	Cause    string
+	Strategy string
+	Observed bool          // observe mode only recorded the action
+	Duration time.Duration // of the attempt, of the extra call, or of the request
+	Cost     Usage         // of attempts other than the final answer
+	Spent    float64       // price of all that the event reports, in the currency of the configured prices; 0 without
+	Wait     time.Duration // planned wait before the next attempt, or of a cool-down
+	Until    time.Time     // end of a cool-down, an open breaker, or the wait for approval
+	Count    int           // of fallback_used: requests; of a refused request: refusals like it since the last event about them
+
+	Flaw       FlawKind // of an answer that was asked for again; empty for other failures
+	Way        Way      // of stream_resumed: how the answer is continued
+	Compressed *Compression
+	Repairs    []Repair // of tool_call_repaired
+	Trouble
+	Ending
+}
+
+// Origin is the request that an event is about. It is zero in events about a target alone.
+type Origin struct {
 	Request  string // request id
 	Key      string // name of the gateway key, empty without one
 	Session  string
-	Target   Target
 	Model    string // as the client named it
-	Format   string // of request_done: chat, responses or messages; empty for a forwarded request
-	Attempt  int
-	Count    int  // of fallback_used: requests; of a refused request: refusals like it since the last event about them
-	Fallback bool // of request_done: a target of a lower priority answered
-	Class    Class
-	Flaw     FlawKind // of an answer that was asked for again; empty for other failures
-	Rule     string
-	Strategy string
-	Way      Way // of stream_resumed: how the answer is continued
-	Status   int
-	Streamed bool
-	Wait     time.Duration // planned wait before the next attempt
-	Until    time.Time     // end of a cool-down or an open breaker
-	Duration time.Duration // of the attempt, or of the request
-	Prepared time.Duration // of request_done: from arrival to the first attempt
-	TTFB     time.Duration // time to the answer's first byte for the client
-	Upstream string        // the upstream's own id of the request, of the attempt that failed or answered
-	Recovery string        // the recoveries, as in X-Rebound-Recovery
 	Mode     Mode
-	Observed bool // observe mode only recorded the action
-	Cause    string
-	Cost     Usage   // of attempts other than the final answer
-	Usage    Usage   // of the final answer, as reported
-	Finish   Finish  // why the model ended the final answer
-	Extra    float64 // of request_done: the price of Cost, as a part of Spent
-	Spent    float64 // price of the request, in the currency of the configured prices; 0 without
+	Streamed bool
+}
+
+// Trouble is what an event says about the agent's own failures, their notes and plans.
+type Trouble struct {
+	Failure  *ToolFailure // also of a session's breaker
+	Loop     *Loop
+	Advice   *Advice
+	Plan     *Plan     // without text
+	Progress *Progress // nil if unknown
+}
+
+// Ending is what only request_done says.
+type Ending struct {
+	Format   string        // chat, responses or messages; empty for a forwarded request
+	Fallback bool          // a target of a lower priority answered
+	Prepared time.Duration // from arrival to the first attempt
+	TTFB     time.Duration // time to the answer's first byte for the client
+	Recovery string        // the recoveries, as in X-Rebound-Recovery
+	Usage    Usage         // of the final answer, as reported
+	Finish   Finish        // why the model ended the final answer
+	Extra    float64       // the price of Cost, as a part of Spent
 	Client   string
 	Peer     string // address of a client whose request was rejected
-	Others   bool   // of request_done: the request had other events
-	// Of trajectory_compressed, tool_call_repaired, and events about the agent's own failures.
-	Compressed *Compression
-	Repairs    []Repair
-	Failure    *ToolFailure // also of a session's breaker
-	Loop       *Loop
-	Advice     *Advice
-	Plan       *Plan     // without text
-	Progress   *Progress // of events about the agent's failures and loops; nil if unknown
-	// Attempts are all attempts of request_done, in order of their start. They never change afterwards, but keeping the
-	// slice may keep the request in memory.
+	Others   bool   // the request had other events
+	// Attempts are all attempts, in order of their start. They never change afterwards, but keeping the slice may keep
+	// the request in memory.
 	Attempts []Record
 }
 

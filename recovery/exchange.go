@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -289,20 +290,27 @@ func (x *Exchange) Totals() (t Target, answer, beyond Usage) { return x.answered
 // Partial returns the usage that the latest incomplete answer reported. It is part of the usage of other attempts.
 func (x *Exchange) Partial() Usage { return x.partial }
 
-// Fallback reports whether a target of a lower priority than the first answered.
-func (x *Exchange) Fallback() bool { return x.fallback }
-
-// Finish returns why the model ended the answer that the client got.
-func (x *Exchange) Finish() Finish { return x.finish }
-
-// Event returns an event with the fields that all events of an exchange have. Only the last event, request_done, has the
-// field Others (fallback_used does not count as another event, since it covers many requests). Safe for concurrent use.
+// Event returns an event of the exchange. Safe for concurrent use.
 func (x *Exchange) Event(name EventName) Event {
-	others := x.hasEvents.Load()
-	if name != EventRequestDone && name != EventFallbackUsed && !others {
+	if name != EventFallbackUsed && !x.hasEvents.Load() { // that covers many requests
 		x.hasEvents.Store(true)
 	}
-	return Event{Others: name == EventRequestDone && others, Name: name, Time: time.Now(), Request: x.ID, Key: x.Key, Session: x.Session, Model: x.Model, Mode: x.Mode, Streamed: x.Streaming}
+	return Event{Name: name, Time: time.Now(), Origin: x.origin()}
+}
+
+// Done returns the exchange's last event, without its time and what only the edge knows.
+func (x *Exchange) Done() Event {
+	ev := Event{Name: EventRequestDone, Origin: x.origin(), Attempt: len(x.Attempts), Target: x.answered, Cost: x.spent, Ending: Ending{
+		Format: x.Body.Format().String(), Fallback: x.fallback, Recovery: strings.Join(x.actions, ", "), Usage: x.usage, Finish: x.finish,
+		Others: x.hasEvents.Load(), Attempts: x.Attempts}}
+	if len(x.Attempts) > 0 {
+		ev.Prepared = x.Attempts[0].Started.Sub(x.Started)
+	}
+	return ev
+}
+
+func (x *Exchange) origin() Origin {
+	return Origin{Request: x.ID, Key: x.Key, Session: x.Session, Model: x.Model, Mode: x.Mode, Streamed: x.Streaming}
 }
 
 // Did adds a recovery to the response header and the request's event, unless it is already there.

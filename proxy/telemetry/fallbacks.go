@@ -68,5 +68,5 @@ func (f *fallbacks) due(now time.Time) (events []recovery.Event) {
 
 // event returns the aggregated event of n requests. It belongs to no single request.
 func (p fallback) event(at time.Time, n int) recovery.Event {
-	return recovery.Event{Name: recovery.EventFallbackUsed, Time: at, Model: p.model, Target: p.target, Count: n}
+	return recovery.Event{Name: recovery.EventFallbackUsed, Time: at, Origin: recovery.Origin{Model: p.model}, Target: p.target, Count: n}
 }

@@ -195,9 +195,9 @@ func TestFilters(t *testing.T) {
 	var log sharedLog
 	h := log.replica(t)
 	for i, ev := range []recovery.Event{
-		{Name: recovery.EventRecoveryAttempt, Session: "s1", Model: "coder", Target: recovery.Target{Upstream: "openai", Model: "org/a"}, Class: recovery.RateLimit, Request: "r1"},
-		{Name: recovery.EventRecoveryAttempt, Session: "s2", Model: "coder", Target: recovery.Target{Upstream: "openai", Model: "b"}, Class: recovery.Timeout, Request: "r2"},
-		{Name: recovery.EventRecoverySuccess, Session: "s2", Model: "small", Target: recovery.Target{Upstream: "openai2", Model: "b"}, Request: "r2"},
+		{Name: recovery.EventRecoveryAttempt, Origin: recovery.Origin{Session: "s1", Model: "coder", Request: "r1"}, Target: recovery.Target{Upstream: "openai", Model: "org/a"}, Class: recovery.RateLimit},
+		{Name: recovery.EventRecoveryAttempt, Origin: recovery.Origin{Session: "s2", Model: "coder", Request: "r2"}, Target: recovery.Target{Upstream: "openai", Model: "b"}, Class: recovery.Timeout},
+		{Name: recovery.EventRecoverySuccess, Origin: recovery.Origin{Session: "s2", Model: "small", Request: "r2"}, Target: recovery.Target{Upstream: "openai2", Model: "b"}},
 	} {
 		ev.Attempt = i + 1
 		h.Observe(ev)

@@ -358,7 +358,7 @@ func TestSlowRequestsAreTold(t *testing.T) {
 		cfg := Defaults()
 		cfg.Slow = c.slow
 		h := newHub(t, cfg, &out)
-		h.Observe(recovery.Event{Name: recovery.EventRequestDone, Request: "req_1", Attempt: 1, Status: 200, Duration: c.took})
+		h.Observe(recovery.Event{Name: recovery.EventRequestDone, Origin: recovery.Origin{Request: "req_1"}, Attempt: 1, Status: 200, Duration: c.took})
 		closeHub(t, h)
 		if logged, remembered := strings.Contains(out.String(), "req_1"), len(h.feed.lately()) == 1; logged != c.told || remembered != c.told {
 			t.Errorf("%s: logged %v, remembered %v", name, logged, remembered)

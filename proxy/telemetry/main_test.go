@@ -107,10 +107,8 @@ func scrape(t testing.TB, h *Hub) string {
 func healthy() recovery.Event {
 	target := recovery.Target{Upstream: "openai", Model: "gpt-5", Key: "main"}
 	return recovery.Event{
-		Name: recovery.EventRequestDone, Time: at, Request: "req_0123456789abcdef", Session: "s1", Model: "coder", Target: target,
-		Attempt: 1, Status: 200, Streamed: true, Duration: 3*time.Second + 400*time.Millisecond, TTFB: 420 * time.Millisecond, Mode: recovery.ModeAct,
-		Usage:    recovery.Usage{Input: 1200, Output: 340, CacheRead: 1024},
-		Attempts: []recovery.Record{{Target: target, Started: at, Duration: 3 * time.Second}},
+		Name: recovery.EventRequestDone, Time: at, Origin: recovery.Origin{Request: "req_0123456789abcdef", Session: "s1", Model: "coder", Streamed: true, Mode: recovery.ModeAct}, Target: target,
+		Attempt: 1, Status: 200, Duration: 3*time.Second + 400*time.Millisecond, Ending: recovery.Ending{TTFB: 420 * time.Millisecond, Usage: recovery.Usage{Input: 1200, Output: 340, CacheRead: 1024}, Attempts: []recovery.Record{{Target: target, Started: at, Duration: 3 * time.Second}}},
 	}
 }
 

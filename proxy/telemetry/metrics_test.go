@@ -131,7 +131,7 @@ func TestDeployed(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	event := func(name recovery.EventName, change func(*recovery.Event)) recovery.Event {
-		ev := recovery.Event{Name: name, Time: at, Model: "coder", Target: recovery.Target{Upstream: "openai", Model: "gpt-5", Key: "main"}}
+		ev := recovery.Event{Name: name, Time: at, Origin: recovery.Origin{Model: "coder"}, Target: recovery.Target{Upstream: "openai", Model: "gpt-5", Key: "main"}}
 		if change != nil {
 			change(&ev)
 		}
@@ -272,7 +272,7 @@ func TestCount(t *testing.T) {
 func TestModelsThatAnswerHaveLabels(t *testing.T) {
 	h := newHub(t, Defaults(), &buffer{})
 	done := func(model string, status int) {
-		ev := recovery.Event{Name: recovery.EventRequestDone, Model: model, Status: status, Attempt: 1}
+		ev := recovery.Event{Name: recovery.EventRequestDone, Origin: recovery.Origin{Model: model}, Status: status, Attempt: 1}
 		if status >= 400 {
 			ev.Class = recovery.ModelNotFound
 		}
@@ -306,9 +306,8 @@ func TestLabelsAreBounded(t *testing.T) {
 		odd := fmt.Sprintf("x%d", i)
 		target := recovery.Target{Upstream: odd, Model: odd, Key: odd}
 		for _, name := range append(events(), recovery.EventName(odd)) {
-			h.Observe(recovery.Event{Name: name, Model: odd, Target: target, Class: recovery.Class(odd), Strategy: odd, Status: i, Rule: odd,
-				Attempt: 1, Session: odd, Request: odd, Client: odd, Peer: odd, Recovery: odd, Until: time.Now().Add(time.Hour),
-				Attempts: []recovery.Record{{Target: target, Class: recovery.Class(odd), Strategy: odd}}})
+			h.Observe(recovery.Event{Name: name, Origin: recovery.Origin{Model: odd, Session: odd, Request: odd}, Target: target, Class: recovery.Class(odd), Strategy: odd, Status: i, Rule: odd,
+				Attempt: 1, Ending: recovery.Ending{Client: odd, Peer: odd, Recovery: odd, Attempts: []recovery.Record{{Target: target, Class: recovery.Class(odd), Strategy: odd}}}, Until: time.Now().Add(time.Hour)})
 		}
 	}
 	ours := func() int { return len(regexp.MustCompile(`(?m)^rebound_`).FindAllString(scrape(t, h), -1)) }
@@ -358,11 +357,11 @@ func TestFallbackTold(t *testing.T) {
 		var out buffer
 		h := newHub(t, Defaults(), &out)
 		for range 150 {
-			h.Observe(recovery.Event{Name: recovery.EventFallbackUsed, Time: time.Now(), Request: "r", Model: "coder", Target: recovery.Target{Upstream: "azure", Model: "gpt-5"}})
+			h.Observe(recovery.Event{Name: recovery.EventFallbackUsed, Time: time.Now(), Origin: recovery.Origin{Request: "r", Model: "coder"}, Target: recovery.Target{Upstream: "azure", Model: "gpt-5"}})
 			time.Sleep(time.Second)
 		}
 		time.Sleep(2 * fallbackEvery)
-		h.Observe(recovery.Event{Name: recovery.EventFallbackUsed, Time: time.Now(), Model: "coder", Target: recovery.Target{Upstream: "azure", Model: "gpt-5"}})
+		h.Observe(recovery.Event{Name: recovery.EventFallbackUsed, Time: time.Now(), Origin: recovery.Origin{Model: "coder"}, Target: recovery.Target{Upstream: "azure", Model: "gpt-5"}})
 		if got := scrape(t, h); !strings.Contains(got, `rebound_fallback_total{model="coder",upstream="azure"} 151`) {
 			t.Errorf("not every request is counted:\n%s", got)
 		}

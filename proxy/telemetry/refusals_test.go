@@ -14,7 +14,7 @@ func TestRefusals(t *testing.T) {
 	var r refusals
 	start := time.Now()
 	refused := func(peer, rule string, after time.Duration) (count int, first bool) {
-		ev := recovery.Event{Name: recovery.EventRequestDone, Time: start.Add(after), Status: 401, Rule: rule, Peer: peer}
+		ev := recovery.Event{Name: recovery.EventRequestDone, Time: start.Add(after), Status: 401, Rule: rule, Ending: recovery.Ending{Peer: peer}}
 		first = r.first(&ev)
 		return ev.Count, first
 	}

@@ -16,7 +16,7 @@ import (
 func story() []recovery.Event {
 	target := recovery.Target{Upstream: "openai", Model: "gpt-5", Key: "main"}
 	of := func(name recovery.EventName, change func(*recovery.Event)) recovery.Event {
-		ev := recovery.Event{Name: name, Time: at, Request: "req_0123456789abcdef", Session: "s1", Model: "coder", Target: target, Mode: recovery.ModeAct}
+		ev := recovery.Event{Name: name, Time: at, Origin: recovery.Origin{Request: "req_0123456789abcdef", Session: "s1", Model: "coder", Mode: recovery.ModeAct}, Target: target}
 		change(&ev)
 		return ev
 	}
@@ -100,13 +100,12 @@ func TestEveryFieldIsRendered(t *testing.T) {
 	if want := `{"time":"2026-03-01T02:00:00.123456789Z","level":"INFO","event":"x"}` + "\n"; none != want {
 		t.Errorf("zero fields are rendered: %s", none)
 	}
-	typ := reflect.TypeFor[recovery.Event]()
-	for i := range typ.NumField() {
-		if typ.Field(i).Name == "Others" {
-			continue // it only says that the event is told
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[recovery.Event]()) {
+		if field.Anonymous || field.Name == "Others" {
+			continue // Others only says that the event is told
 		}
 		ev := base
-		v := reflect.ValueOf(&ev).Elem().Field(i)
+		v := reflect.ValueOf(&ev).Elem().FieldByIndex(field.Index)
 		switch f := v.Addr().Interface().(type) {
 		case *time.Time:
 			*f = at.Add(time.Hour)
@@ -143,11 +142,11 @@ func TestEveryFieldIsRendered(t *testing.T) {
 			case reflect.Bool:
 				v.SetBool(true)
 			default:
-				t.Fatalf("%s: no sample for %s", typ.Field(i).Name, v.Type())
+				t.Fatalf("%s: no sample for %s", field.Name, v.Type())
 			}
 		}
 		if render(ev) == none {
-			t.Errorf("%s is not rendered", typ.Field(i).Name)
+			t.Errorf("%s is not rendered", field.Name)
 		}
 	}
 }

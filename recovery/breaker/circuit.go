@@ -137,7 +137,7 @@ func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, fail
 
 // changed appends the event of a circuit that opened or closed. client is empty for the circuit of all clients.
 func changed(events []recovery.Event, name recovery.EventName, now time.Time, t recovery.Target, client string, o opening) []recovery.Event {
-	return append(events, recovery.Event{Name: name, Time: now, Target: t.Keyless(), Key: client, Class: recovery.Class(o.class), Until: o.until})
+	return append(events, recovery.Event{Name: name, Time: now, Target: t.Keyless(), Origin: recovery.Origin{Key: client}, Class: recovery.Class(o.class), Until: o.until})
 }
 
 // opens opens the client's circuit, or keeps it open. It appends an event only if the circuit was closed.

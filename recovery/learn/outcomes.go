@@ -398,6 +398,6 @@ func (o *Outcomes) conclude(ctx context.Context, iv *intervention, outcome strin
 	defer cancel()
 	_ = o.parts.Store.Append(ctx, logOutcomes, iv.Observation.line(), logSize) // on an error only this replica has it
 	_ = o.parts.Store.Delete(ctx, keyOpen+iv.Observation.ID)                   // on an error it expires
-	o.parts.Observer.Observe(recovery.Event{Name: recovery.EventGuidanceJudged, Time: time.Now(), Cause: outcome, Session: iv.Session, Model: iv.Model,
-		Strategy: iv.Observation.Strategy, Advice: &recovery.Advice{Category: iv.Category, HeldOut: iv.HeldOut, Withheld: iv.Withheld}})
+	o.parts.Observer.Observe(recovery.Event{Name: recovery.EventGuidanceJudged, Time: time.Now(), Cause: outcome, Origin: recovery.Origin{Session: iv.Session, Model: iv.Model},
+		Strategy: iv.Observation.Strategy, Trouble: recovery.Trouble{Advice: &recovery.Advice{Category: iv.Category, HeldOut: iv.HeldOut, Withheld: iv.Withheld}}})
 }

@@ -42,8 +42,8 @@ func newStore(t *testing.T) store.Store {
 
 // noted is the event of a note about the failure of a session.
 func noted(session string, at int) recovery.Event {
-	return recovery.Event{Name: recovery.EventGuidance, Session: session, Model: "m", Advice: &recovery.Advice{Category: recovery.ToolTimeout,
-		Chain: "timeout", Strategies: []string{"reduce_scope", "ask_user"}, Key: "alice", Template: "timed out <*>", Fingerprint: 7, At: at}}
+	return recovery.Event{Name: recovery.EventGuidance, Origin: recovery.Origin{Session: session, Model: "m"}, Trouble: recovery.Trouble{Advice: &recovery.Advice{Category: recovery.ToolTimeout,
+		Chain: "timeout", Strategies: []string{"reduce_scope", "ask_user"}, Key: "alice", Template: "timed out <*>", Fingerprint: 7, At: at}}}
 }
 
 func reported(t *testing.T, o *learn.Outcomes) recovery.Learned {

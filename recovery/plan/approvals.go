@@ -110,6 +110,6 @@ func (s *Planner) Decide(id string, approve bool) error {
 		a.State = Approved
 	}
 	s.post(a)
-	s.report(recovery.Event{Name: recovery.EventApproval, Time: time.Now(), Session: a.Session, Key: a.Key, Model: a.Model}, a.Plan, a.State)
+	s.report(recovery.Event{Name: recovery.EventApproval, Time: time.Now(), Origin: recovery.Origin{Session: a.Session, Key: a.Key, Model: a.Model}}, a.Plan, a.State)
 	return nil
 }

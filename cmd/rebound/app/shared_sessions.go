@@ -54,7 +54,7 @@ func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
 		Store: shared, Windows: a.facts,
 		Secret: func(x *recovery.Exchange) []byte { return []byte(x.Secret) },
 		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
-			a.hub.Observe(recovery.Event{Name: recovery.EventTruncated, Time: time.Now(), Request: request, Session: session, Target: t,
+			a.hub.Observe(recovery.Event{Name: recovery.EventTruncated, Time: time.Now(), Origin: recovery.Origin{Request: request, Session: session}, Target: t,
 				Cause: fmt.Sprintf("the upstream read %d tokens of about %d", reported, counted)})
 		},
 	})
