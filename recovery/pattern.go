@@ -53,6 +53,16 @@ func (p *Pattern) FindAllStringSubmatchIndex(s string, n int) [][]int {
 	return p.compiled().FindAllStringSubmatchIndex(s, n)
 }
 
+// FindAllStringIndex returns the positions of the first n matches.
+func (p *Pattern) FindAllStringIndex(s string, n int) [][]int {
+	return p.compiled().FindAllStringIndex(s, n)
+}
+
+// ReplaceAllStringFunc replaces each match with what by returns for it.
+func (p *Pattern) ReplaceAllStringFunc(s string, by func(string) string) string {
+	return p.compiled().ReplaceAllStringFunc(s, by)
+}
+
 // ReplaceAllString replaces all matches. Unlike the method of regexp.Regexp, it allocates nothing if there is
 // none.
 func (p *Pattern) ReplaceAllString(s, by string) string {

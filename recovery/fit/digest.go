@@ -3,7 +3,6 @@ package fit
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -217,7 +216,7 @@ func (d *digest) merge(text string, wordsOnly bool) {
 	}
 }
 
-var fileName = regexp.MustCompile(`[\w.@~-]*[/.][\w./@-]+`)
+var fileName = recovery.NewPattern(`[\w.@~-]*[/.][\w./@-]+`)
 
 // discountRepeats lowers the worth of lines that differ from later ones only in file names and numbers.
 func (d *digest) discountRepeats() {
@@ -306,14 +305,14 @@ func (it *item) isReplacement() bool {
 var (
 	// announcement matches sentences that announce the next step, which the call itself
 	// shows, or are only polite.
-	announcement = regexp.MustCompile(`(?i)^\W*(?:now,? )?(?:let me|let's|let us|i'll|i will|i'm going to|i am going to|now i|now let|next,? i|first,? i|` +
+	announcement = recovery.NewPattern(`(?i)^\W*(?:now,? )?(?:let me|let's|let us|i'll|i will|i'm going to|i am going to|now i|now let|next,? i|first,? i|` +
 		`i need to (?:see|check|look|find)|i can see|here(?:'s| is) (?:the|what)|perfect|great|excellent|good (?:question|idea|point|catch)|` +
 		`you(?:'re| are) (?:absolutely )?right|sorry|sure|of course|okay|ok|done|thank)\b`)
 	// demandWords matches words with which users restrict the work.
-	demandWords = regexp.MustCompile(`(?i)\b(?:must|never|always|only|avoid|forbidden|prohibited|required|mandatory|shall|should(?: not|n['’]t)|ensure|make sure|` +
+	demandWords = recovery.NewPattern(`(?i)\b(?:must|never|always|only|avoid|forbidden|prohibited|required|mandatory|shall|should(?: not|n['’]t)|ensure|make sure|` +
 		`instead of|rather than|without|not allowed|under no circumstances|stick to|at (?:most|least)|(?:do|does|can|may|must|should|shall|will)(?:n['’]t| not)|` +
 		`cannot|no (?:new|other|more|longer)|leave|keep|use|prefer|remember)\b`)
-	sentenceEnd = regexp.MustCompile("[.!?](?:[\"')\\]`*]*)\\s+")
+	sentenceEnd = recovery.NewPattern("[.!?](?:[\"')\\]`*]*)\\s+")
 )
 
 // sentences splits a line. A sentence that is too short stays with the next one.

@@ -2,7 +2,6 @@ package fit
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,22 +13,22 @@ import (
 // The patterns that make a line worth keeping, whichever tool printed it. They run on lines
 // of limited length.
 var (
-	errorLine = regexp.MustCompile(`(?i)(?:error|exception|\b(?:fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|` +
+	errorLine = recovery.NewPattern(`(?i)(?:error|exception|\b(?:fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|` +
 		`undefined|unresolved|invalid|` +
 		`timed out|refused|assert\w*|unbalanced|not balanced|mismatch|warning))\b`)
 	// preciseValue matches values that a model cannot guess: hashes, versions, longer
 	// numbers, amounts with a unit, colours, URLs.
-	preciseValue = regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|` +
+	preciseValue = recovery.NewPattern(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|` +
 		`[kKMG]i?B|%|passed|failed|errors?|` +
 		`warnings?|tests?|tokens?|bytes|lines|files)\b|https?://`)
 	// location matches paths, and files with a line number.
-	location = regexp.MustCompile(`[\w./~@-]/[\w.@-]|[\w-]\.\w{1,4}[:(]\d`)
+	location = recovery.NewPattern(`[\w./~@-]/[\w.@-]|[\w-]\.\w{1,4}[:(]\d`)
 	// declaration matches declarations in source code, headings, list items and rules.
-	declaration = regexp.MustCompile(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |` +
+	declaration = recovery.NewPattern(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |` +
 		`import |from |#+ |[-*] )|` +
 		`\b(?i:must|never|always|only|do not|don't)\b`)
 	// verdictLine matches lines that sum up a run.
-	verdictLine = regexp.MustCompile(`(?i)^\W*(?:done|ok|success\w*|total|result|summary|passed|failed|exit|wrote|created|updated|changed|deleted|applied|` +
+	verdictLine = recovery.NewPattern(`(?i)^\W*(?:done|ok|success\w*|total|result|summary|passed|failed|exit|wrote|created|updated|changed|deleted|applied|` +
 		`built|finished|command exited)\b`)
 )
 
@@ -197,7 +196,7 @@ func pieces(text string) (list []piece) {
 	return list
 }
 
-var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
+var digits = recovery.NewPattern(`[0-9a-f]*[0-9][0-9a-f]*`)
 
 // shorten returns a mark with an excerpt of s of about room bytes; ok is false if that saves
 // nothing. what is put before the number of removed characters.

@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -9,10 +8,10 @@ import (
 )
 
 var (
-	exitStatus = regexp.MustCompile(`(?i)(?:exit(?:ed)?(?: with)?[ _](?:code|status)"?|returncode>?|exit code)[:=\s]*(-?\d+)`)
-	errorHead  = regexp.MustCompile(`(?i)^\W{0,4}(?:\w{0,30}error\b|traceback \(|fatal:|exception\b|failed\b|could not|cannot |command timed out|command ` +
+	exitStatus = recovery.NewPattern(`(?i)(?:exit(?:ed)?(?: with)?[ _](?:code|status)"?|returncode>?|exit code)[:=\s]*(-?\d+)`)
+	errorHead  = recovery.NewPattern(`(?i)^\W{0,4}(?:\w{0,30}error\b|traceback \(|fatal:|exception\b|failed\b|could not|cannot |command timed out|command ` +
 		`failed|enoent|<tool_use_error>|invalid )`)
-	errorTail = regexp.MustCompile(`(?m)^(?:\w*(?:Error|Exception)\b.*|.*: command not found|.*: [Nn]o such file or directory|.*: [Pp]ermission denied|` +
+	errorTail = recovery.NewPattern(`(?m)^(?:\w*(?:Error|Exception)\b.*|.*: command not found|.*: [Nn]o such file or directory|.*: [Pp]ermission denied|` +
 		`make: \*\*\* .*|npm ERR!.*|error: .*)$`)
 )
 
@@ -52,7 +51,7 @@ func reportsFailure(text string, data bool) bool {
 }
 
 // lastMatch returns the first group of the last match, "" if there is none.
-func lastMatch(re *regexp.Regexp, text string) string {
+func lastMatch(re *recovery.Pattern, text string) string {
 	all := re.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
 		return ""

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,7 @@ import (
 )
 
 // compressionMarkPattern matches the beginning of compressed content, also inside a JSON string.
-var compressionMarkPattern = regexp.MustCompile(`\{\s*\\*"_compressed\\*"\s*:\s*true`)
+var compressionMarkPattern = recovery.NewPattern(`\{\s*\\*"_compressed\\*"\s*:\s*true`)
 
 // compressionMark returns a flaw if the answer contains the gateway's marks of compressed
 // content. It ignores them if the request contains the word: then they are the client's subject.

@@ -1,7 +1,7 @@
 package repair
 
 import (
-	"regexp"
+	"github.com/rebound-llm/rebound/recovery"
 	"slices"
 	"strings"
 )
@@ -84,5 +84,5 @@ func callFromObject(v *value) (l textCall, ok bool) {
 // The members of a JSON call other than its arguments.
 var (
 	nameKeys  = []string{"name", "function", "tool", "tool_name"}
-	otherKeys = regexp.MustCompile(`^(?:type|index|\w*id)$`)
+	otherKeys = recovery.NewPattern(`^(?:type|index|\w*id)$`)
 )

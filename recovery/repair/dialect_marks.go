@@ -1,7 +1,7 @@
 package repair
 
 import (
-	"regexp"
+	"github.com/rebound-llm/rebound/recovery"
 	"strings"
 )
 
@@ -114,14 +114,14 @@ func isToken(mark string) bool {
 // name="f">; <parameter=k>, <param name="k">. The groups are namespace, word, name, and
 // further attributes.
 var (
-	functionTag  = regexp.MustCompile(`^<([|｜\w:]{0,20}?)(function|invoke)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?\s*>`)
-	parameterTag = regexp.MustCompile(`^<([|｜\w:]{0,20}?)(parameter|param)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?((?:\s+\w+="\w*")*)\s*>`)
-	functionEnd  = regexp.MustCompile(`^</[|｜\w:]{0,20}?(?:function|invoke)>`)
-	functionHead = regexp.MustCompile(`^<[|｜\w:]{0,20}?(?:function|invoke)(?:=|\s+name\s*=)`) // of a tag that may be cut
+	functionTag  = recovery.NewPattern(`^<([|｜\w:]{0,20}?)(function|invoke)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?\s*>`)
+	parameterTag = recovery.NewPattern(`^<([|｜\w:]{0,20}?)(parameter|param)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?((?:\s+\w+="\w*")*)\s*>`)
+	functionEnd  = recovery.NewPattern(`^</[|｜\w:]{0,20}?(?:function|invoke)>`)
+	functionHead = recovery.NewPattern(`^<[|｜\w:]{0,20}?(?:function|invoke)(?:=|\s+name\s*=)`) // of a tag that may be cut
 )
 
 // harmonyHead matches the head of a call of gpt-oss. Either group is the recipient.
-var harmonyHead = regexp.MustCompile(`^(?:<\|start\|>assistant)?(?:\s*to=([^\s<]+))?\s*<\|channel\|>(?:commentary|analysis)(?:\s+to=([^\s<]+))?\s*` +
+var harmonyHead = recovery.NewPattern(`^(?:<\|start\|>assistant)?(?:\s*to=([^\s<]+))?\s*<\|channel\|>(?:commentary|analysis)(?:\s+to=([^\s<]+))?\s*` +
 	`(?:<\|constrain\|>)?\s*(?:json|code)?\s*<\|message\|>`)
 
 // maxHarmonyHead limits the length of that head, in bytes.
@@ -130,16 +130,16 @@ const maxHarmonyHead = 400
 // unmarkedForms are calls without marks: words with the name of the tool, a JSON object, and
 // perhaps an end. They count only if they are the whole text.
 var unmarkedForms = []struct {
-	head *regexp.Regexp
+	head *recovery.Pattern
 	end  string
 	sure bool // prose never looks like this
 }{
-	{regexp.MustCompile(`^(?:assistant)?(?:commentary|analysis)\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true}, // harmony without its tokens
-	{regexp.MustCompile(`^(?s:analysis.*assistant)commentary\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true},
-	{regexp.MustCompile(`^\[(?:Calling|Called|Call) (?:tool|function):? ([\w.-]{1,128}) (?:with )?(?:arguments|args|parameters|input):? `), "]", false},
-	{regexp.MustCompile(`^>>>\s*([\w.-]{1,128})\s*\n`), "", false},                     // Functionary
-	{regexp.MustCompile(`^Action:\s*([\w.-]{1,128})\s*\nAction Input:\s*`), "", false}, // ReAct
-	{regexp.MustCompile(`^([A-Za-z_][\w.:/-]{0,127})\s*`), "</function>", false},       // Llama, if the server removed the opening tag
+	{recovery.NewPattern(`^(?:assistant)?(?:commentary|analysis)\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true}, // harmony without its tokens
+	{recovery.NewPattern(`^(?s:analysis.*assistant)commentary\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true},
+	{recovery.NewPattern(`^\[(?:Calling|Called|Call) (?:tool|function):? ([\w.-]{1,128}) (?:with )?(?:arguments|args|parameters|input):? `), "]", false},
+	{recovery.NewPattern(`^>>>\s*([\w.-]{1,128})\s*\n`), "", false},                     // Functionary
+	{recovery.NewPattern(`^Action:\s*([\w.-]{1,128})\s*\nAction Input:\s*`), "", false}, // ReAct
+	{recovery.NewPattern(`^([A-Za-z_][\w.:/-]{0,127})\s*`), "</function>", false},       // Llama, if the server removed the opening tag
 }
 
 // unmarkedBegins are the beginnings of calls without marks that have a fixed beginning.
@@ -152,7 +152,7 @@ const toolCodeBegin, printBegin = "tool_code = ", "print("
 const gemmaQuote = `<|"|>`
 
 // functionName matches the name of a function.
-var functionName = regexp.MustCompile(`^[A-Za-z_][\w.:/-]{0,127}`)
+var functionName = recovery.NewPattern(`^[A-Za-z_][\w.:/-]{0,127}`)
 
 // whitespace is the set of characters that separate tokens in all dialects.
 const whitespace = " \t\r\n"

@@ -1,7 +1,6 @@
 package repair
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -173,7 +172,7 @@ func inCodeOrThoughts(before string) bool {
 }
 
 // fenceStart matches the beginning of a code block or of inline code.
-var fenceStart = regexp.MustCompile("^(```|~~~|`)(?i:json|jsonc|json5|javascript|js|python|py|tool_call|tool_code|xml)?[ \t]*\r?\n?")
+var fenceStart = recovery.NewPattern("^(```|~~~|`)(?i:json|jsonc|json5|javascript|js|python|py|tool_call|tool_code|xml)?[ \t]*\r?\n?")
 
 // startsUnmarked reports whether a text, complete or not, may be a call without a mark.
 func (s callFinder) startsUnmarked(text string) bool {
@@ -257,10 +256,10 @@ const maxNameOffset = 200
 
 // The beginning of a JSON call, the member that names its tool, and the beginning of a Python call.
 var (
-	jsonCallBegin = regexp.MustCompile(`^[\[\s]*(?:\{\s*(?:"(?:\w{0,12}|(?:` + strings.Join(append(nameKeys, argumentKeys...), "|") +
+	jsonCallBegin = recovery.NewPattern(`^[\[\s]*(?:\{\s*(?:"(?:\w{0,12}|(?:` + strings.Join(append(nameKeys, argumentKeys...), "|") +
 		`|type|index|\w*id)"\s*(?::[\s\S]*)?))?)?$`)
-	nameMember = regexp.MustCompile(`"(?:` + strings.Join(nameKeys, "|") + `)"\s*:\s*"([^"]{0,128})("?)`)
-	pythonCall = regexp.MustCompile(`^\[\s*([A-Za-z_][\w.:/-]{0,127})(\(|$)`)
+	nameMember = recovery.NewPattern(`"(?:` + strings.Join(nameKeys, "|") + `)"\s*:\s*"([^"]{0,128})("?)`)
+	pythonCall = recovery.NewPattern(`^\[\s*([A-Za-z_][\w.:/-]{0,127})(\(|$)`)
 )
 
 // namesTool reports whether a text, complete or not, begins like a JSON or Python call of
@@ -295,10 +294,10 @@ func partialMark(text string) int {
 }
 
 // partialTag matches the beginning of a tag, a special token, or a tag that names a function.
-var partialTag = regexp.MustCompile(`^<[|｜\w:.▁\x{fffd}]*$|^<[|｜\w:]*(?:function|invoke)\s+(?:n|na|nam|name\s*)?$`)
+var partialTag = recovery.NewPattern(`^<[|｜\w:.▁\x{fffd}]*$|^<[|｜\w:]*(?:function|invoke)\s+(?:n|na|nam|name\s*)?$`)
 
 // cutTokenPattern matches a special token without its end.
-var cutTokenPattern = regexp.MustCompile(`^<[|｜](?:[\w.-]+[:｜])?([\w▁]{6,40})[|｜]?$`)
+var cutTokenPattern = recovery.NewPattern(`^<[|｜](?:[\w.-]+[:｜])?([\w▁]{6,40})[|｜]?$`)
 
 // isCutToken reports whether a text is the beginning, of at least six letters, of a special
 // token that begins or separates calls.

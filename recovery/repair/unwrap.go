@@ -1,7 +1,7 @@
 package repair
 
 import (
-	"regexp"
+	"github.com/rebound-llm/rebound/recovery"
 	"slices"
 	"strings"
 
@@ -27,14 +27,14 @@ const (
 // Marks at the ends of a value that are not part of it: special tokens of chat
 // templates, and tags of dialects.
 var (
-	leadingToken = regexp.MustCompile(`^(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|` +
+	leadingToken = recovery.NewPattern(`^(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|` +
 		`\[/?TOOL_CALLS\]|\[ARGS\]|\[/?INST\])`)
-	trailingToken = regexp.MustCompile(`(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|\[/?TOOL_CALLS\]|\[/?INST\])$`)
-	leadingTag    = regexp.MustCompile(`^<(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|json|` +
+	trailingToken = recovery.NewPattern(`(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|\[/?TOOL_CALLS\]|\[/?INST\])$`)
+	leadingTag    = recovery.NewPattern(`^<(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|json|` +
 		`invoke name="?[\w.:-]{1,128}"?|function(?:=|\s+name=)"?[\w.:-]{1,128}"?)>`)
-	trailingTag = regexp.MustCompile(`</(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|` +
+	trailingTag = recovery.NewPattern(`</(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|` +
 		`json|invoke|function|minimax:tool_call)>$`)
-	fenceLanguage = regexp.MustCompile(`^(?i:json|jsonc|json5|javascript|js|python|py|tool_call|tool_code|xml)?[ \t]*(?:\r?\n|$)`)
+	fenceLanguage = recovery.NewPattern(`^(?i:json|jsonc|json5|javascript|js|python|py|tool_call|tool_code|xml)?[ \t]*(?:\r?\n|$)`)
 )
 
 // peelLayer removes one layer around a value. rule is empty if there is none.
@@ -67,7 +67,7 @@ func peelLayer(text string) (inner, rule string) {
 // windowsPath matches a string that is a Windows path and nothing else, with or without
 // escaped backslashes. It may contain spaces only if the parameter's name says that it is
 // a path: in "C:\a is wrong\nSo" the \n may be a line break.
-var windowsPath = regexp.MustCompile(`(?i)("\w*(?:path|file|dir|directory|folder|cwd)"\s*:\s*)?` +
+var windowsPath = recovery.NewPattern(`(?i)("\w*(?:path|file|dir|directory|folder|cwd)"\s*:\s*)?` +
 	`"((?:[a-z]:|\\\\(?:\\\\)?[\w.$-]+)(?:\\\\?[\w.$~@+()-][\w.$~@+() -]*)+)"`)
 
 // escapePaths escapes the backslashes of paths that are not valid JSON strings. No path
@@ -119,7 +119,7 @@ func unfence(text string) (inner string, ok bool) {
 	return "", false
 }
 
-func cutEnds(text string, first, last *regexp.Regexp) (inner string, ok bool) {
+func cutEnds(text string, first, last *recovery.Pattern) (inner string, ok bool) {
 	if m := first.FindString(text); m != "" {
 		text, ok = text[len(m):], true
 	}

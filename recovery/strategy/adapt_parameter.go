@@ -1,7 +1,6 @@
 package strategy
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -146,7 +145,7 @@ func refusedOption(name string, f *recovery.Failure) (ed recovery.Edit, ok bool)
 }
 
 // refusedLevel matches the refusal of one level.
-var refusedLevel = regexp.MustCompile(`(?:level|value:) ['"]([a-z]{1,16})['"]`)
+var refusedLevel = recovery.NewPattern(`(?:level|value:) ['"]([a-z]{1,16})['"]`)
 
 // inHistoryOrTools reports whether a path leads into the messages or tools of a request rather than into its options.
 func inHistoryOrTools(path string) bool {

@@ -1,7 +1,6 @@
 package strategy
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -107,7 +106,7 @@ func (ConformHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 
 // tooManyMarks matches the refusal of more marks of the prompt cache than a provider takes. It counts those that a
 // server between adds, too.
-var tooManyMarks = regexp.MustCompile(`maximum of (\d{1,2}) blocks with cache_control may be provided\. found (\d{1,4})`)
+var tooManyMarks = recovery.NewPattern(`maximum of (\d{1,2}) blocks with cache_control may be provided\. found (\d{1,4})`)
 
 // dropMarks removes as many marks as are too many. The edit concerns this request only.
 func dropMarks(s *recovery.Situation, f *recovery.Failure, text string) (a recovery.Action, ok bool) {

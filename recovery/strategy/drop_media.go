@@ -1,7 +1,6 @@
 package strategy
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -30,4 +29,4 @@ func (DropMedia) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.A
 
 // mostImages matches the number of images that a refusal allows, as in "request contains
 // 52 images, exceeding the maximum of 50 allowed per request" or "too many images and documents: 52 + 0 > 50".
-var mostImages = regexp.MustCompile(`(?:images[^:]{0,60}?(?:: \d+(?: \+ \d+)?[.,]? )?(?:maximum|limit|at most|up to|max|>)(?: allowed| of| is)*:? (\d{1,3})(?: (?:allowed|images|per|are)|[.)]*$)|at most (\d{1,3}) images?)`)
+var mostImages = recovery.NewPattern(`(?:images[^:]{0,60}?(?:: \d+(?: \+ \d+)?[.,]? )?(?:maximum|limit|at most|up to|max|>)(?: allowed| of| is)*:? (\d{1,3})(?: (?:allowed|images|per|are)|[.)]*$)|at most (\d{1,3}) images?)`)

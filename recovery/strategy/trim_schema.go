@@ -1,7 +1,6 @@
 package strategy
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ type TrimSchema struct{}
 func (TrimSchema) Name() string { return "trim_schema" }
 
 // refusedKeyword matches the keyword that a refusal names, in the wordings of the providers.
-var refusedKeyword = regexp.MustCompile(`(?i)(?:unknown name "|unknown field:? "|unsupported (?:schema )?(?:keyword|key)s?:? ['"` + "`" + `]?|['"` + "`" + `]|keyword ['"` + "`" + `]?)` +
+var refusedKeyword = recovery.NewPattern(`(?i)(?:unknown name "|unknown field:? "|unsupported (?:schema )?(?:keyword|key)s?:? ['"` + "`" + `]?|['"` + "`" + `]|keyword ['"` + "`" + `]?)` +
 	`(\$?[A-Za-z]{3,30})(?:['"` + "`" + `]|\b)(?: at '?tools|[^.]{0,40}(?:is )?not (?:permitted|supported|allowed)|: cannot find field)?`)
 
 // keywords are the keywords of JSON Schema that some provider refuses.
@@ -98,7 +97,7 @@ func editTools(s *recovery.Situation, f *recovery.Failure, conform string) (reco
 }
 
 // toolIndex matches the place of a tool in the list, as in tools[3], tools.3 or function_declarations[3].
-var toolIndex = regexp.MustCompile(`(?:function_declarations\[|tools[\[.])(\d{1,4})`)
+var toolIndex = recovery.NewPattern(`(?:function_declarations\[|tools[\[.])(\d{1,4})`)
 
 // namedTool returns the tool that a refusal names, by its name in quotes or by its place.
 func namedTool(tools []transcript.Tool, text string) (t transcript.Tool, ok bool) {
