@@ -94,24 +94,65 @@ func limitError(r *quota.Refusal, model string) *Error {
 // once.
 const patience = time.Minute
 
-// imageTokens is the estimate for one image, whatever its size.
+// imageTokens is the estimate for one image, document or sound, whatever its size.
 const imageTokens = 1000
 
+// leastMedia is the length, in bytes, from which a string under the name "data" may be media.
+const leastMedia = 256
+
 // estimate returns the approximate number of tokens in a body: a quarter of its bytes, and imageTokens
-// for each image.
+// for each image, document and sound. These are in data URLs, or under the name "data". It takes linear
+// time.
 func estimate(raw []byte) int {
-	const data = ";base64,"
-	size, images := len(raw), 0
-	for rest := raw; ; images++ {
-		i := bytes.Index(rest, []byte(data))
-		if i < 0 {
-			return (size+3)/4 + images*imageTokens
+	const url, name = ";base64,", `"data"`
+	size, media := len(raw), 0
+	find := func(word string, from int) int {
+		if i := bytes.Index(raw[from:], []byte(word)); i >= 0 {
+			return from + i
 		}
-		rest = rest[i+len(data):]
-		end := max(bytes.IndexByte(rest, '"'), 0)
-		size -= end
-		rest = rest[end:]
+		return len(raw)
 	}
+	nextURL, nextName := find(url, 0), find(name, 0)
+	for nextURL < len(raw) || nextName < len(raw) {
+		at := nextURL + len(url)
+		if nextName < nextURL {
+			at = nextName + len(name)
+			if n, ok := beginsMedia(raw[at:]); ok {
+				at += n
+			} else {
+				nextName = find(name, at)
+				continue
+			}
+		}
+		media++
+		n := bytes.IndexByte(raw[at:], '"')
+		if n < 0 {
+			n = len(raw) - at
+		}
+		if size, at = size-n, at+n; nextURL < at {
+			nextURL = find(url, at)
+		}
+		if nextName < at {
+			nextName = find(name, at)
+		}
+	}
+	return (size+3)/4 + media*imageTokens
+}
+
+// beginsMedia reports whether the value behind a name is a long string that begins like base64, and
+// where its text begins.
+func beginsMedia(rest []byte) (at int, ok bool) {
+	const space = " \t\r\n"
+	value, named := bytes.CutPrefix(bytes.TrimLeft(rest, space), []byte(":"))
+	value, quoted := bytes.CutPrefix(bytes.TrimLeft(value, space), []byte(`"`))
+	return len(rest) - len(value), named && quoted && base64Begins(value)
+}
+
+// base64Begins reports whether a string is long and begins like base64.
+func base64Begins(text []byte) bool {
+	return len(text) >= leastMedia && !bytes.ContainsFunc(text[:leastMedia], func(c rune) bool {
+		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '+' && c != '/' && c != '-' && c != '_'
+	})
 }
 
 // used returns what a completion used: its answer, and extra usage beyond it. It estimates by their sizes

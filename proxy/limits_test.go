@@ -305,6 +305,30 @@ func TestBrokenUsageIsSettled(t *testing.T) {
 	}
 }
 
+// A picture, a document or a sound counts for one of its kind, not for its characters, in every format.
+func TestMediaAreEstimated(t *testing.T) {
+	data := strings.Repeat("iVBORw0KGgo+/Aa", 20_000) // 75,000 tokens, if it were text
+	for name, c := range map[string]struct {
+		path, body string
+		status     int
+	}{
+		"image":     {"chat/completions", `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + data + `"}}]}]}`, 200},
+		"sound":     {"chat/completions", `{"model":"m","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"format":"wav","data":"` + data + `"}}]}]}`, 200},
+		"responses": {"responses", `{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,` + data + `"}]}]}`, 200},
+		"messages":  {"messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + data + `"}}]}]}`, 200},
+		"spaced":    {"messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"document","source":{"data" : "` + data + `","type":"base64","media_type":"application/pdf"}}]}]}`, 200},
+		"text":      {"chat/completions", `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"` + strings.Repeat("a word, ", 10_000) + `"}]}],"metadata":{"data":"short"}}`, 429},
+		"list":      {"chat/completions", `{"model":"m","messages":[{"role":"user","content":"Hello."}],"data":"` + strings.Repeat("a word, ", 10_000) + `"}`, 429},
+		// Of what is no JSON and never ends: this took minutes.
+		"hostile": {"images/generations", strings.Repeat(";base64,", 1<<20), 404},
+	} {
+		g := start(t, "auth: {keys: [{name: alice, env: GATEWAY_alice, limits: {tokens_per_minute: 8000}}]}\n")
+		if r := g.post(t.Context(), "/v1/"+c.path, c.body, http.Header{"Authorization": {"Bearer " + gatewayKey("alice")}}); r.status != c.status || r.took > 5*time.Second {
+			t.Errorf("%s: %v", name, r)
+		}
+	}
+}
+
 // Each gateway key has its name in metrics and events; without keys there is no
 // such metric.
 func TestKeysAreTold(t *testing.T) {
