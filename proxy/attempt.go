@@ -131,12 +131,12 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 	}
 	if err != nil {
 		ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
-		a.Cancel(nil)
 		if upstream.Unsent(err) {
 			ev.Phase = recovery.PhaseConnect
 		} else if leftBy(ctx) {
 			s.asked.Store(true)
 		}
+		a.Cancel(nil)
 		f := s.fail(a, ev)
 		f.NeverAnswered = ev.Phase == recovery.PhaseConnect && !s.core.Upstreams[a.Target.Upstream].Answered()
 		f.Job = s.job(a, "")
@@ -295,7 +295,8 @@ func (s *sender) fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failur
 		Break: recovery.Break{Released: s.sink.Released(), Sent: s.sink.Sent()}, Err: ev.Err}
 }
 
-// leftBy reports whether an attempt ended because the client left: the gateway gives other causes.
+// leftBy reports whether an attempt has ended because the client left: before that, the gateway only cancels with
+// other causes.
 func leftBy(ctx context.Context) bool { return context.Cause(ctx) == context.Canceled }
 
 // cause returns the cause of the context's cancellation, if it was cancelled, or else err.

@@ -305,6 +305,18 @@ func TestBrokenUsageIsSettled(t *testing.T) {
 	}
 }
 
+// A client that leaves while the gateway waits, because no upstream has worked on its request, has used nothing.
+func TestLeavingAWaitIsFree(t *testing.T) {
+	g := start(t, "auth: {keys: [{name: alice, env: GATEWAY_alice, limits: {tokens_per_day: 1000000}}]}\n")
+	ctx, leave := context.WithTimeout(t.Context(), 700*time.Millisecond)
+	defer leave()
+	_ = g.post(ctx, "/v1/chat/completions", `{"model":"m@reset/429,retry-after=2","messages":[{"role":"user","content":"Hello."}]}`, http.Header{"Authorization": {"Bearer " + gatewayKey("alice")}})
+	await(t, "settled", func() bool { return g.use("alice", "concurrent") == 0 })
+	if used := g.use("alice", "tokens_per_day"); used != 0 {
+		t.Errorf("%v tokens were counted", used)
+	}
+}
+
 // A picture, a document or a sound counts for one of its kind, not for its characters, in every format.
 func TestMediaAreEstimated(t *testing.T) {
 	data := strings.Repeat("iVBORw0KGgo+/Aa", 20_000) // 75,000 tokens, if it were text
