@@ -34,9 +34,6 @@ type lookout struct {
 	tried        int // candidates that were no calls
 }
 
-// minGrowth is the minimum number of bytes by which held text must grow before it is read again.
-const minGrowth = 24
-
 // Free implements recovery.Lookout.
 func (l *lookout) Free(text string) int {
 	if len(text) < l.nextLength {
@@ -63,7 +60,7 @@ func (l *lookout) Free(text string) int {
 		f := l.readAt(text, at)
 		l.free = max(l.free, min(at, len(f.before)))
 		if f.mayContinue || f.marked {
-			l.nextLength = len(text) + max(minGrowth, (len(text)-l.free)/2)
+			l.nextLength = len(text) + max(1, (len(text)-l.free)/2)
 			return l.free
 		}
 		l.free, l.tried = at+1, l.tried+1

@@ -69,7 +69,7 @@ func TestLookoutLetsTextGo(t *testing.T) {
 		if free != len(text+more) {
 			t.Errorf("%q: %d of %d bytes are free", text, free, len(text+more))
 		}
-		if held > 2*len(text)+maxMark+minGrowth {
+		if held > 2*len(text)+maxMark+24 {
 			t.Errorf("%q: %d bytes were held", text, held)
 		}
 		if v := m.Mend(req, recovery.Draft{Text: text + more, Shown: free, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
@@ -78,6 +78,17 @@ func TestLookoutLetsTextGo(t *testing.T) {
 	}
 	if m.Lookout(withTools(t, `,"tool_choice":"none"`)) != nil || m.Lookout(request(t, "")) != nil {
 		t.Error("a Lookout although no call is possible")
+	}
+}
+
+// TestLookoutFirstWords: a first word that could begin a call is held until the next one tells, and
+// not for longer.
+func TestLookoutFirstWords(t *testing.T) {
+	req, m := withTools(t, ""), mender()
+	for _, text := range []string{"A small fox", "All done.", "Actions are", "print it", "> quoted", "function calls", "[1] says so"} {
+		if free, _ := feedAll(t, m.Lookout(req), text); free != len(text) {
+			t.Errorf("%q: only %d bytes are free", text, free)
+		}
 	}
 }
 
