@@ -1,8 +1,10 @@
 package recovery
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,8 +129,26 @@ func Droppable(field string) bool {
 		"reasoning_effort", "reasoning", "verbosity", "thinking", "thinking_budget", "enable_thinking", "thinking_config", "chat_template_kwargs",
 		"include_reasoning", "reasoning_format", "reasoning_split", "reasoning_summary", "preserve_thinking", "effort",
 		"stream_options", "store", "metadata", "user", "safety_identifier",
-		"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "prediction", "include", "client_metadata",
+		"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "prediction", "include", "client_metadata", "usage",
 		"context_management", "truncation": // a history that grows too long without it is shortened as any other
+		return true
+	}
+	return false
+}
+
+// Implied reports whether a field with this value, as JSON, says what the request says without it: it is null, an empty
+// list of offers, or the API's own default. Such a field may be removed whatever its meaning.
+func Implied(field, value string) bool {
+	var b bytes.Buffer
+	if len(value) > MaxValue || json.Compact(&b, []byte(value)) != nil {
+		return false
+	}
+	if b.String() == "null" {
+		return field != "model" && field != "messages" && field != "input"
+	}
+	switch field + " " + b.String() {
+	case "parallel_tool_calls true", "tools []", "functions []", "n 1", `response_format {"type":"text"}`, "logprobs false",
+		"top_logprobs 0", "logit_bias {}", "stop []", `modalities ["text"]`, `service_tier "auto"`, "plugins []", "transforms []":
 		return true
 	}
 	return false
@@ -157,7 +177,7 @@ func (e Edit) Known() bool {
 	case e.Role != "":
 		return e.Field == "" && (e.Role == "developer" && e.Rename == "system" || e.Role == "system" && e.Rename == "developer")
 	case e.Drop:
-		return Droppable(e.Field) && len(e.Value) <= MaxValue
+		return (Droppable(e.Field) || Implied(e.Field, e.Value)) && len(e.Value) <= MaxValue
 	case e.Rename != "":
 		return e.Rename == OtherLimit(e.Field)
 	}

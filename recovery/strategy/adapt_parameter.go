@@ -43,6 +43,15 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	return recovery.Action{Target: i, Edits: edits, Account: containsAny(strings.ToLower(f.Signal.Message), accountWords)}, true
 }
 
+// dropImplied removes a refused field that says what the request says without it.
+func dropImplied(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	v, _ := s.Exchange.Body.Field(f.Facts.Param)
+	if !recovery.Implied(f.Facts.Param, string(v)) {
+		return recovery.Action{}, false
+	}
+	return withEdit(s, f, recovery.Edit{Field: f.Facts.Param, Drop: true, Value: string(v)})
+}
+
 // accountWords are words, in lower case, of refusals whose cause is the account and not the model.
 var accountWords = []string{
 	"organization", "your account", "your project", "your workspace", "your team", "your plan", "your tier", "access tier", "usage tier", "subscription", "verified", "data retention",
@@ -81,6 +90,9 @@ func dropThinking(s *recovery.Situation, f *recovery.Failure) (recovery.Action, 
 // adapt returns the edit for one refused field; ok is false if there is none.
 func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Edit, bool) {
 	x := s.Exchange
+	if v, _ := x.Body.Field(name); recovery.Implied(name, string(v)) {
+		return recovery.Edit{Field: name, Drop: true, Value: string(v)}, true
+	}
 	if other := recovery.OtherLimit(name); other != "" {
 		_, has := x.Body.Field(name)
 		return recovery.Edit{Field: name, Rename: other}, has

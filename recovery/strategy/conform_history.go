@@ -89,6 +89,9 @@ func (ConformHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	if a, ok := dropThinking(s, f); ok {
 		return a, true
 	}
+	if a, ok := dropImplied(s, f); ok {
+		return a, true
+	}
 	text := strings.ToLower(f.Signal.Message + " " + f.Signal.Param) // some providers put the cause into param
 	if a, ok := dropMarks(s, f, text); ok {
 		return a, true

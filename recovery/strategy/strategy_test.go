@@ -333,7 +333,7 @@ func TestAdaptParameter(t *testing.T) {
 		list := []recovery.Choice{choice("a")}
 		f := failure(recovery.UnsupportedParameter, list[0])
 		f.Facts.Param = name
-		body := `{"model":"m","messages":[],"` + name + `":1}`
+		body := `{"model":"m","messages":[],"` + name + `":2}`
 		switch name {
 		case "model":
 			body = `{"model":"m","messages":[]}`
@@ -359,6 +359,15 @@ func TestAdaptParameter(t *testing.T) {
 		"top_logprobs", "parallel_tool_calls", "service_tier", "modalities", "audio", "stream", "model", "messages", "invented"} {
 		if a, ok := one(name); ok {
 			t.Errorf("%s: %+v, it changes what was asked for", name, a)
+		}
+	}
+	for field, value := range map[string]string{"parallel_tool_calls": "true", "tools": "[ ]", "response_format": `{"type": "text"}`, "n": "1", "logprobs": "false", "logit_bias": "null"} {
+		f := failure(recovery.UnsupportedParameter, choice("a"))
+		f.Facts.Param = field
+		ed := recovery.Edit{Field: field, Drop: true, Value: value}
+		s := situation(t, `{"model":"m","messages":[],"`+field+`":`+value+`}`, 0, nil, choice("a"))
+		if a, ok := (strategy.AdaptParameter{}).Propose(s, f); !ok || !slices.Equal(a.Edits, []recovery.Edit{ed}) || !ed.Known() {
+			t.Errorf("%s: %+v, %v, want the default %s dropped", field, a, ok, value)
 		}
 	}
 }

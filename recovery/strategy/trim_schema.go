@@ -32,6 +32,9 @@ var keywords = map[string]bool{
 
 // Propose implements recovery.Strategy.
 func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	if a, ok := dropImplied(s, f); ok {
+		return a, true
+	}
 	text := f.Signal.Message
 	lower := strings.ToLower(text)
 	if strings.Contains(lower, "is required to be supplied and to be false") || strings.Contains(lower, "strict") {
