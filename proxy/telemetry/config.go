@@ -18,6 +18,9 @@ type Config struct {
 	Queue int `yaml:"queue"`
 }
 
+// maxQueue limits Config.Queue: the slots are allocated at the start, and this many waiting events take about a gigabyte.
+const maxQueue = 1_000_000
+
 // Defaults returns the configuration that applies when none is given.
 func Defaults() Config {
 	return Config{Level: "info", Format: "json", Slow: 30 * time.Second, Queue: 4096}
@@ -37,8 +40,8 @@ func (c Config) Validate() error {
 	if c.Slow < 0 {
 		errs = append(errs, errors.New("slow: must not be negative; 0 is never"))
 	}
-	if c.Queue < 1 {
-		errs = append(errs, errors.New("queue: must be at least 1"))
+	if c.Queue < 1 || c.Queue > maxQueue {
+		errs = append(errs, fmt.Errorf("queue: must be between 1 and %d", maxQueue))
 	}
 	return errors.Join(errs...)
 }
