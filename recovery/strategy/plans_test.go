@@ -2,6 +2,8 @@ package strategy_test
 
 import (
 	"cmp"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -95,5 +97,26 @@ func TestPlans(t *testing.T) {
 		if !helped[name] {
 			t.Errorf("%s helps in no row", name)
 		}
+	}
+}
+
+// All has every strategy of this package, so that none escapes the test above.
+func TestAll(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(name, "_test.go") {
+			written += strings.Count(string(text), ") Propose(")
+		}
+	}
+	if n := len(strategy.All()); n != written {
+		t.Errorf("All has %d strategies, and %d are written", n, written)
 	}
 }
