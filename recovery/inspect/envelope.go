@@ -270,7 +270,7 @@ func (v *view) wraps(l *line, first bool) bool {
 	}
 	s := rule.Subject{Raw: l.text}
 	if m := v.rules.Submatch(v.rules.of[exitCode], l.hits, &s); len(m) > 1 {
-		if n, err := strconv.Atoi(m[1]); err == nil {
+		if n, err := strconv.Atoi(cmp.Or(m[1], "0")); err == nil {
 			if first || !v.hasExit {
 				v.setExit(n, "exit-line")
 			}

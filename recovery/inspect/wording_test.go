@@ -141,6 +141,8 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 		{"powershell", "", "Import-Module : The specified module 'Az' was not loaded because no valid module file was found in any module " +
 			"directory.\n    + CategoryInfo          : ResourceUnavailable: (Az:String) [Import-Module], Exception\n    + FullyQualifiedErrorId : " +
 			"Modules_ModuleNotFound,Microsoft.PowerShell.Commands.ImportModuleCommand"},
+		{"mcp__a__list", "", "Error: result (113,673 characters across 1 line) exceeds maximum allowed tokens. Output has been saved to /srv/results/a.txt.\nFormat: Plain text\n" +
+			"- If after a few attempts you cannot read the file (file not found, lines too long for Read's offset/limit, no shell access), STOP retrying."},
 		{"Write", "", "Claude requested permissions to write to /srv/app/ci.yml, but you haven't granted it yet."},
 		{"execute_command", "", "[execute_command for 'rm -rf build'] Result:\nThe user denied this operation."},
 		{"python_repl", "", `NameError("name 'total' is not defined")`},
@@ -152,6 +154,7 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 	}
 	for _, a := range []toldRow{
 		{"bash", "", "caught: disk full"},
+		{"run_command", "python shift.py", "Created At: 2026-06-13T04:02:25Z\nCompleted At: 2026-06-13T04:02:29Z\n\n\t\t\t\tThe command completed successfully.\n\t\t\t\tOutput:\n\t\t\t\tBefore: dx=1.0m\nError: dx=-22.7m, dy=-1.1m, total=22.7m\n\n"},
 		{"edit", "", "Edit applied successfully.\n\nLSP errors detected in this file, please fix:\n<diagnostics file=\"/w/a.tsx\">\nERROR [3:5] Property 'connector' does not exist on type 'JSX.IntrinsicElements'.\n" +
 			"ERROR [8:7] Type '{ name: string; pins: number; }' is not assignable to type 'ChipProps'.\n  Property 'pins' does not exist on type 'ChipProps'.\n</diagnostics>"},
 		{"apply_patch", "", "Success. Updated the following files:\nM w/a.tsx\n\nLSP errors detected in w/a.tsx, please fix:\n<diagnostics file=\"/w/a.tsx\">\nERROR [1:20] Cannot find module 'y' or its corresponding type declarations.\n</diagnostics>"},
