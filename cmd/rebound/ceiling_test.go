@@ -14,7 +14,7 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7018,
 
-	"recovery/annotate":   3330,
+	"recovery/annotate":   3340,
 	"recovery/classify":   2931,
 	"recovery/fit":        4245,
 	"recovery/inspect":    4883,

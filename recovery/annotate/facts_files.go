@@ -67,7 +67,7 @@ var absent = recovery.NewPattern(`(?i)no such|not found|cannot |can't |could not
 var job = recovery.NewPattern(`^\[\d+\][+-]?\s+(?:Exit|Done|Running|Stopped|Terminated|Killed|Aborted)\b`)
 
 // inName matches the words of a name with blanks, of which only the rest looks like a path.
-var inName = recovery.NewPattern(`^(?:[\pL\d][\w.-]+ )+$`)
+var inName = recovery.NewPattern(`^(?:[\pL\d./][\w./-]+ )+$`)
 
 // denies reports whether a line says that the thing it names is missing, or names it only as a part of a command.
 func denies(line string) bool {
@@ -276,11 +276,13 @@ func (s *failureContext) failedPath() string {
 // sandboxed matches the message of a sandbox that did not start.
 var sandboxed = recovery.NewPattern(`^(?:\S*/)?bwrap: `)
 
-// nowhere reports whether no other place helps: what is missing is a pattern that matches nothing yet or a number, or the
+// noName matches a missing file that is a number, a placeholder or a blank: what a command put in a name's place.
+var noName = recovery.NewPattern(`(?:^|[\s'"‘])(?:\d+|\{\}|%\w|\s)['"’]?(?:: | \()[Nn]o such file`)
+
+// nowhere reports whether no other place helps: what is missing is a pattern that matches nothing yet or no name, or the
 // sandbox around the command did not start.
 func (s *failureContext) nowhere() bool {
-	p := s.saidMissing()
-	return sandboxed.MatchString(s.f.Line) || p != "" && (strings.ContainsAny(p, "*?") || strings.Trim(p, "0123456789") == "")
+	return sandboxed.MatchString(s.f.Line) || noName.MatchString(s.f.Line) || strings.ContainsAny(s.saidMissing(), "*?")
 }
 
 // saidMissing returns what the failure says is missing or refused, as it says it.

@@ -16,21 +16,26 @@ var missingProgram = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64
 	`['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found|(?:\w+ )?not found (?:on|in) (?:\w+ |\$)?PATH)|\bspawn ([\w.+/@-]{1,64}) ENOENT|\bno '([\w.+-]{1,64})' command\b|\[Errno 2\] No such file or directory: '([\w+-]{1,64})'`)
 
 // program returns the program that failed: the one that the message calls missing, or else the program of the
-// command line that the message names, or else, if a program is not what is missing, the last one that does not only
-// prepare (as cd does).
+// command line that the message names, or else, if a program is not what is missing, the one that the result names, or
+// the last one that does not only prepare (as cd does).
 func (s *failureContext) program() string {
 	line := shellHead.ReplaceAllString(s.f.Line, "")
 	if m := missingProgram.FindStringSubmatch(line); m != nil && s.f.Chain() == command {
 		return cmp.Or(m[1:]...)
 	}
-	for _, v := range s.programs {
-		if !v.Prepares() && (hasWord(line, v.Words[0]) || hasWord(line, v.Program)) {
-			return v.Program
+	for _, text := range [...]string{line, s.content} {
+		for _, v := range s.programs {
+			if !v.Prepares() && (hasWord(text, v.Words[0]) || hasWord(text, v.Program)) {
+				return v.Program
+			}
+		}
+		if s.f.Chain() == command {
+			return ""
 		}
 	}
 	for _, v := range slices.Backward(s.programs) {
-		if !v.Prepares() && s.f.Chain() != command {
-			return v.Runs()
+		if runs := v.Runs(); !v.Prepares() && strings.Trim(runs, "{}@%") != "" {
+			return runs
 		}
 	}
 	return ""
@@ -152,8 +157,11 @@ func (s *failureContext) missingBlank() fact {
 // substituted finds a command in backticks, whose output the shell ran as a command.
 func (s *failureContext) substituted() fact {
 	line := strings.TrimSpace(s.failingCall.Line())
-	inner := strings.Trim(line, "`")
-	if len(inner) != len(line)-2 || strings.Contains(inner, "`") || !strings.HasPrefix(line, "`") || hasWord(inner, s.program()) {
+	inner, ends := strings.CutSuffix(strings.TrimPrefix(line, "```bash "), "```")
+	if len(inner) == len(line)-3 || !ends {
+		inner = strings.Trim(line, "`")
+	}
+	if len(inner) == len(line) || inner == "" || strings.Contains(inner, "`") || line[0] != '`' || line[len(line)-1] != '`' || hasWord(inner, s.program()) {
 		return fact{}
 	}
 	return fact{say: "The shell ran what the command in backticks printed. Without the backticks it is printed.", call: s.run(inner)}

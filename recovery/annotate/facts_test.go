@@ -331,6 +331,7 @@ func TestCauses(t *testing.T) {
 	}
 	child := "Traceback (most recent call last):\n  File \"build.py\", line 3, in <module>\n    subprocess.run([\"javac\", \"A.java\"])\n  File \"/usr/lib/python3.11/subprocess.py\", line 1955, in _execute_child\n" +
 		"    raise child_exception_type(errno_num, err_msg, err_filename)\nFileNotFoundError: [Errno 2] No such file or directory: 'javac'"
+	ps := "error: process ID out of range\n\nUsage:\n ps [options]\n\n Try 'ps --help <simple|list|output|threads|misc|all>'\n  for additional help text.\nExit code: 1"
 	tar := "tar (child): app-1.tar.gz: Cannot open: No such file or directory\ntar (child): Error is not recoverable: exiting now\nExit code: 2"
 	for _, c := range []struct {
 		name string
@@ -341,12 +342,16 @@ func TestCauses(t *testing.T) {
 		{"a program that a script misses", agent(bash).run("node scripts/ready.mjs a", "error: `acme` CLI not found on PATH.\n\nInstall it."+ended).run("node scripts/ready.mjs b", "error: `acme` CLI not found on PATH.\n\nInstall it."+ended), "Do without `acme`", "`node`"},
 		{"a name with blanks", agent(bash).run("I'm sorry, but I can't do that.", "/bin/bash: line 1: Im sorry, but I cant: command not found"+ended), "took `Im sorry, but I cant` for the name of one program", "without"},
 		{"a command in backticks", agent(bash).run("`cat a.txt | awk '{print $2}'`", "/bin/bash: line 1: total: command not found"+ended), "Without the backticks", "Do without"},
+		{"a command in a code block", agent(bash).run("```bash grep -c x a.txt | wc -l```", "/usr/bin/grep: /usr/bin/grep: cannot execute binary file\n/bin/bash: line 1: 0: command not found"+ended), "Run `grep -c x a.txt | wc -l`", "Do without"},
+		{"a program that explains itself below", agent(bash).run("ps -p $(cat a) | grep -q x", ps).run("ps -p $(cat b) | grep -q x", ps).run("ps -p $(cat c) | grep -q x", ps), "how `ps` is called", "`grep`"},
+		{"a placeholder that nothing replaced", agent(bash).run("find a | xargs gzip -9 {}", "gzip: {}: No such file or directory"+ended).run("find b | xargs gzip -9 {}", "gzip: {}: No such file or directory"+ended), "", ""},
+		{"what a command printed in place of a name", agent(bash).run("wc -l $(find a | wc -l)", "wc: 0: No such file or directory"+ended).run("wc -l $(find b | wc -l)", "wc: 0: No such file or directory"+ended), "", ""},
 		{"a pattern that matches nothing", agent(bash).run("get a; ls -la /tmp/x*", missing("/tmp/x*")).run("get b; ls -la /tmp/y*", missing("/tmp/y*")).run("get c; ls -la /tmp/z*", missing("/tmp/z*")), "", ""},
 		{"an archive", agent(bash).run("tar xzf app-1.tar.gz", tar).run("tar xzf app-1.tar.gz", tar), "Search for `app-1.tar.gz`", "`open`"},
 		{"a number in place of a file", agent(bash).run("gcc a.S -o a ./a 266134863", "/usr/bin/ld: cannot find 266134863: No such file or directory"+ended).run("gcc b.S -o b ./b 266134863", "/usr/bin/ld: cannot find 266134863: No such file or directory"+ended), "", ""},
 		{"the same path with its backslashes doubled", agent(powershell).user("Read `C:\\\\u\\\\skills\\\\grant\\\\ROUTER.md` first.").
 			call("shell", object{"command": `Get-Content -Path "C:\u\skills\grant\ROUTER.md"`}, `Get-Content: Cannot find path 'C:\u\skills\grant\ROUTER.md' because it does not exist.`+ended), "", ""},
-		{"a folder with a blank in its name", agent(bash).run("rg --files -g '*.tsx' | rg register/page", "Site copy/web/app/register/page.tsx").run("sed -n 1,80p ../Site/web/app/register/page.tsx", "sed: can't read ../Site/web/app/register/page.tsx: No such file or directory"+ended), "", ""},
+		{"a folder with a blank in its name", agent(bash).run("rg --files -g '*.tsx' | rg register/page", "./Site copy/web/app/register/page.tsx").run("sed -n 1,80p ../Site/web/app/register/page.tsx", "sed: can't read ../Site/web/app/register/page.tsx: No such file or directory"+ended), "", ""},
 		{"a name twice in a path", agent(bash).run("find . -name java", "./a/java/b/java").run("ls b/java", "ls: cannot access 'b/java': No such file or directory"+ended), "at `a/java/b/java`", ""},
 		{"a job of the shell", agent(bash).run("cd /tmp && ls x", "[2]+  Exit 2                  nohup python3 src/stability.py --repeats 8  (wd: /tmp/smoke)\n").
 			run("tail -5 a.log; ls", "python3: can't open file '/tmp/smoke/src/stability.py': [Errno 2] No such file or directory"+ended), "", ""},
