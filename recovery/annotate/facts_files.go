@@ -276,8 +276,9 @@ func (s *failureContext) failedPath() string {
 // sandboxed matches the message of a sandbox that did not start.
 var sandboxed = recovery.NewPattern(`^(?:\S*/)?bwrap: `)
 
-// noName matches a missing file that is a number, a placeholder or a blank: what a command put in a name's place.
-var noName = recovery.NewPattern(`(?:^|[\s'"‘])(?:\d+|\{\}|%\w|\s)['"’]?(?:: | \()[Nn]o such file`)
+// noName matches a missing file that is a number, a sign, a placeholder or a blank, which a command put in a name's
+// place, or that belongs to a process that has ended.
+var noName = recovery.NewPattern(`(?:^|[\s'"‘])(?:\d+|\{\}|%\w|[\s,;:|]|[./]*/proc/\d.*)['"’]?(?:: | \()[Nn]o such file`)
 
 // nowhere reports whether no other place helps: what is missing is a pattern that matches nothing yet or no name, or the
 // sandbox around the command did not start.

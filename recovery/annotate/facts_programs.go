@@ -11,7 +11,7 @@ import (
 )
 
 // missingProgram matches the name of a missing program in messages of shells and runtimes.
-var missingProgram = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64})['"’]: No such file|([\w.+/@-]{1,64}): (?:command )?not found\b|` +
+var missingProgram = recovery.NewPattern(`(?i)(?:^|/)(?:env|find|xargs): ['"‘]?([\w.+/@-]{1,64})['"’]?: No such file|([\w.+/@-]{1,64}): (?:command )?not found\b|` +
 	`(?:command not found|unknown command|unrecognized command|no such command)[:\s]+['"‘\x60]?([\w.+/@-]{1,64})|` +
 	`['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found|(?:\w+ )?not found (?:on|in) (?:\w+ |\$)?PATH)|\bspawn ([\w.+/@-]{1,64}) ENOENT|\bno '([\w.+-]{1,64})' command\b|\[Errno 2\] No such file or directory: '([\w+-]{1,64})'`)
 

@@ -55,7 +55,7 @@ func (s *failureContext) fill(name string) string {
 
 // parent returns the directory of the failed path.
 func (s *failureContext) parent() string {
-	p := s.failedPath()
+	p := trimmed(s.failedPath())
 	if i := strings.LastIndexAny(p, `/\`); i > 0 {
 		return p[:i]
 	}

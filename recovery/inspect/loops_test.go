@@ -95,6 +95,10 @@ func TestLoops(t *testing.T) {
 		{"one failure", notFound, ""},
 		{"the line of the shell is another one", "! bash {\"command\":\"cd x\"}\n= /bin/bash: line 13: cd: x: No such file or directory\n! bash {\"command\":\"cd x\"}\n= /bin/bash: line 19: cd: x: No such file or directory", "same_error 2 [bash]"},
 		{"a search in another order", "! web_search {\"query\":\"Ng rivers paper\"}\n= {\"results\":[]}\n! web_search {\"query\":\"Ng paper rivers\"}\n= {\"results\":[]}\n! web_search {\"query\":\"paper rivers Ng\"}\n= {\"results\":[]}\n! web_search {\"query\":\"rivers Ng paper pdf\"}\n= {\"results\":[]}", "rephrasing 4 [web_search]"},
+		{"a search that the shell did not understand", strings.ReplaceAll("! bash {\"command\":\"grep -rwo foo /system | awk -F: '{print $1 A $2 A $3}'\"}\n=  $3}': -c: line 1: unexpected EOF while looking for matching `''\\n $3}': -c: line 2: syntax error: unexpected end of file\n"+
+			"! bash {\"command\":\"grep -rwo foo /system | awk -F: '{print $1 $2 A $3}'\"}\n=  $3}': -c: line 1: unexpected EOF while looking for matching `''\\n $3}': -c: line 2: syntax error: unexpected end of file\n"+
+			"! bash {\"command\":\"grep -rwo foo /system | awk -F: '{print $1 $2 $3 A}'\"}\n=  $3}': -c: line 1: unexpected EOF while looking for matching `''\\n $3}': -c: line 2: syntax error: unexpected end of file\n"+
+			"! bash {\"command\":\"grep -rwo foo /system | awk -F: '{print A $1 $2 $3}'\"}\n=  $3}': -c: line 1: unexpected EOF while looking for matching `''\\n $3}': -c: line 2: syntax error: unexpected end of file", " A", " \\\":\\\""), ""},
 		{"as often as a person asked", "< Which?\n> Run pytest 3 times." + times(3, run(1, "0.1s")), ""},
 		{"more often than a person asked", "< Which?\n> Run pytest 2 times." + times(3, run(1, "0.1s")), "same_error 3 [bash]"},
 		{"same error", times(2, notFound), "same_error 2 [bash]"},
