@@ -46,7 +46,7 @@ func completing(t *testing.T, h recovery.Health, upstreams map[string]upstream.C
 	t.Helper()
 	body := recoverytest.Parse(t, `{"model":"m","messages":[]}`, transcript.Chat)
 	w := wires[transcript.Chat]
-	s := &sender{x: &recovery.Exchange{Body: body}, wire: &w, header: http.Header{"Authorization": {"Bearer sk-client"}}}
+	s := &sender{x: &recovery.Exchange{Request: recovery.Request{Body: body}}, wire: &w, header: http.Header{"Authorization": {"Bearer sk-client"}}}
 	s.core = &Core{Upstreams: map[string]*upstream.Upstream{}, Classifier: ignorant{}, Engine: &recovery.Engine{Health: h, Knowledge: ignorant{}}}
 	for name, c := range upstreams {
 		u, err := upstream.New(name, c)

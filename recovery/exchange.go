@@ -11,42 +11,11 @@ import (
 )
 
 // Exchange is one client request with everything that happened to it. One goroutine
-// owns it; parallel attempts get copies. Body never changes.
+// owns it; parallel attempts get copies.
 type Exchange struct {
-	ID         string
-	Body       *transcript.Body
-	Model      string // as the client named it
-	Key        string // name of the client's gateway key, empty without one
-	Credential string // label of the client's own credential, as used in target keys
-	Secret     string // the client's own credential, which encrypts the session's stored data; never stored, logged or shown
-	Session    string // empty on the first request of a conversation
-	Home       Target // upstream and key that hold the response this request continues: no other target can serve it; Model is empty
-	Hint       string // the client's own name of the conversation, hashed with its credential; empty without one
-	Budget     Budget // of the session; zero means no limit
-	Affinity   uint64 // equal for requests that share a prompt prefix; 0 for none
-	Pin        string // session and turn, whose target stays the same after a failover; empty without a session
-	Stays      bool   // no other account may serve the request
-	Keeps      bool   // the gateway can store the answer under its id, so that later requests may name an id that no server knows
-	Mode       Mode
-	Streaming  bool
-	Trusted    bool          // the request uses the gateway's credentials, or none
-	Patience   time.Duration // the client's own timeout, 0 if unknown
-	Started    time.Time
-	// LongContext is set if the client asks for a larger context window than the model's usual one.
-	LongContext bool
-	// Betas identifies the features in test at the provider that the client asks for with headers, which decide what a target
-	// refuses; empty for none.
-	Betas string
-	// Side reports whether the request is not part of the conversation but serves the client itself: a title, its own
-	// summary, a probe. Nil means no.
-	Side func() bool
-	// Stored reads all values of the session from the store in one round trip; nil means that each is read alone.
-	Stored Reader
-	// Changed lists the keys of the session's values that the request has changed. Its answer waits until they are copied.
-	Changed []string
-	// Completer makes extra calls on behalf of this exchange; nil makes none.
-	Completer Completer
-
+	Request
+	Caller
+	Conversation
 	Findings
 
 	// Candidates are the targets that can serve this request, in order of preference, with their state in this exchange.
@@ -54,9 +23,54 @@ type Exchange struct {
 	Candidates []Choice
 	// Attempts are all attempts so far, in order of their start. An empty slice with capacity is used as memory.
 	Attempts []Record
+	// Completer makes extra calls on behalf of this exchange; nil makes none.
+	Completer Completer
 
 	progress
 	result
+}
+
+// Request is what the client asked for. Body never changes.
+type Request struct {
+	ID        string
+	Body      *transcript.Body
+	Model     string // as the client named it
+	Mode      Mode   // a switch of the target may lower it
+	Streaming bool
+	Started   time.Time
+	Patience  time.Duration // the client's own timeout, 0 if unknown
+	// LongContext is set if the client asks for a larger context window than the model's usual one.
+	LongContext bool
+	// Betas identifies the features in test at the provider that the client asks for with headers, which decide what a target
+	// refuses; empty for none.
+	Betas string
+}
+
+// Caller is who asks.
+type Caller struct {
+	Key        string // name of the client's gateway key, empty without one
+	Credential string // label of the client's own credential, as used in target keys
+	Secret     string // the client's own credential, which encrypts the session's stored data; never stored, logged or shown
+	Trusted    bool   // the request uses the gateway's credentials, or none
+}
+
+// Conversation is what the request continues, and what binds it to a target.
+type Conversation struct {
+	Session  string // empty on the first request of a conversation
+	Hint     string // the client's own name of the conversation, hashed with its credential; empty without one
+	Pin      string // session and turn, whose target stays the same after a failover; empty without a session
+	Affinity uint64 // equal for requests that share a prompt prefix; 0 for none
+	Budget   Budget // of the session; zero means no limit
+	Home     Target // upstream and key that hold the response this request continues: no other target can serve it; Model is empty
+	Stays    bool   // no other account may serve the request
+	Keeps    bool   // the gateway can store the answer under its id, so that later requests may name an id that no server knows
+	// Side reports whether the request is not part of the conversation but serves the client itself: a title, its own
+	// summary, a probe. Nil means no.
+	Side func() bool
+	// Stored reads all values of the session from the store in one round trip; nil means that each is read alone.
+	Stored Reader
+	// Changed lists the keys of the session's values that the request has changed. Its answer waits until they are copied.
+	Changed []string
 }
 
 // Reader returns values of a store in the order of their keys, nil for a missing one.
@@ -65,9 +79,9 @@ type Reader interface {
 }
 
 // From returns the reader for the session's values: Stored or, without it, the store.
-func (x *Exchange) From(store Reader) Reader {
-	if x.Stored != nil {
-		return x.Stored
+func (c *Conversation) From(store Reader) Reader {
+	if c.Stored != nil {
+		return c.Stored
 	}
 	return store
 }
@@ -210,25 +224,25 @@ type Record struct {
 
 // Client names the client without a secret: its gateway key, or the label of its own credential; empty if clients
 // cannot be distinguished.
-func (x *Exchange) Client() string {
-	if x.Key != "" {
-		return x.Key
+func (c *Caller) Client() string {
+	if c.Key != "" {
+		return c.Key
 	}
-	return x.Credential
+	return c.Credential
 }
 
 // Windowed returns the target under which its context window for this request is known.
-func (x *Exchange) Windowed(t Target) Target {
-	if x.LongContext {
+func (r *Request) Windowed(t Target) Target {
+	if r.LongContext {
 		t.Model += " (long context)"
 	}
 	return t
 }
 
 // Known returns the target under which it is known what it refuses of requests like this.
-func (x *Exchange) Known(t Target) Target {
-	if x.Betas != "" {
-		t.Model += " (betas " + x.Betas + ")"
+func (r *Request) Known(t Target) Target {
+	if r.Betas != "" {
+		t.Model += " (betas " + r.Betas + ")"
 	}
 	return t
 }

@@ -142,7 +142,7 @@ const plainBody = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
 func exchange(t testing.TB, body, upstreams string) *recovery.Exchange {
 	t.Helper()
 	b := recoverytest.Parse(t, body, transcript.Chat)
-	x := &recovery.Exchange{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct, Streaming: true, Started: time.Now()}
+	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct, Streaming: true, Started: time.Now()}}
 	for i, u := range upstreams {
 		x.Candidates = append(x.Candidates, recovery.Choice{Candidate: recovery.Candidate{
 			Target: recovery.Target{Upstream: string(u), Model: "m", Key: "k"}, Rank: i, Weight: 1}})

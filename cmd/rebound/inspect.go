@@ -164,7 +164,7 @@ func newInspectSteps(rules *inspect.Rules, advice annotate.Config) (inspectSteps
 	}
 	preferences := inspect.NewPreferences(configs.PreferenceRules)
 	note := func(b *transcript.Body) (string, bool) {
-		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct}
+		x := &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}}
 		seen := inspect.NewStage(inspect.Defaults(), rules, noObserver{})
 		seen.Preferences = preferences
 		if seen.Prepare(context.Background(), x) != nil {

@@ -19,7 +19,7 @@ func (c *talk) seen(t testing.TB) *recovery.Exchange {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &recovery.Exchange{ID: "r", Body: b, Model: "m", Session: "s", Mode: recovery.ModeAct}
+	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: "s"}}
 	if err := inspect.NewStage(inspect.Defaults(), toolRules, &recoverytest.Observer{}).Prepare(t.Context(), x); err != nil {
 		t.Fatal(err)
 	}

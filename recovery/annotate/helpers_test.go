@@ -137,7 +137,7 @@ func exchange(t testing.TB, raw []byte) *recovery.Exchange {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &recovery.Exchange{ID: "r", Body: b, Model: "m", Session: "s", Mode: recovery.ModeAct}
+	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: "s"}}
 	for _, r := range trajectory.Results(b) {
 		x.Results = append(x.Results, toolRules.Judge(r))
 	}

@@ -207,9 +207,9 @@ func FuzzNote(f *testing.F) {
 		kinds := []recovery.LoopKind{recovery.LoopSameError, recovery.LoopSameResult, recovery.LoopAlternation, recovery.LoopCycle, recovery.LoopCounter, recovery.LoopMonologue, recovery.LoopNoProgress, "new"}
 		loop := recovery.Loop{Kind: kinds[int(category)%len(kinds)], Count: count, Tools: []string{tf.Tool, line}, From: count, To: count, New: true}
 		for _, x := range []*recovery.Exchange{
-			{Body: b, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Ladder: recovery.Ladder{Rung: recovery.RungFirst, Failure: &tf, Same: 1, Kind: 1}}},
-			{Body: b, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Loops: []recovery.Loop{loop}, Turn: recovery.Turn{Failure: &tf, Seen: count}, Ladder: recovery.Ladder{Rung: recovery.RungAgain, Failure: &tf, Same: count, Kind: count, Given: count}}},
-			{Body: b, Findings: recovery.Findings{Loops: []recovery.Loop{loop}}},
+			{Request: recovery.Request{Body: b}, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Ladder: recovery.Ladder{Rung: recovery.RungFirst, Failure: &tf, Same: 1, Kind: 1}}},
+			{Request: recovery.Request{Body: b}, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Loops: []recovery.Loop{loop}, Turn: recovery.Turn{Failure: &tf, Seen: count}, Ladder: recovery.Ladder{Rung: recovery.RungAgain, Failure: &tf, Same: count, Kind: count, Given: count}}},
+			{Request: recovery.Request{Body: b}, Findings: recovery.Findings{Loops: []recovery.Loop{loop}}},
 		} {
 			note, advice := s.Note(x)
 			again, _ := s.Note(x)

@@ -54,7 +54,7 @@ func TestNotesKeepThePrefix(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := &recovery.Exchange{ID: "r", Body: b, Mode: recovery.ModeAct}
+			x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Mode: recovery.ModeAct}}
 			if err := judge.Prepare(t.Context(), x); err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func Compress(cfg Config, b *transcript.Body, w Counter, model string, limit, re
 	if free {
 		reserve = cappedReserve(b, limit)
 	}
-	d := &draft{x: &recovery.Exchange{Body: b}}
+	d := &draft{x: &recovery.Exchange{Request: recovery.Request{Body: b}}}
 	if budget := limit - reserve; total > budget {
 		if budget <= 0 {
 			return b, r, false

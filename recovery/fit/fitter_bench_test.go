@@ -29,7 +29,7 @@ func BenchmarkPrepare(b *testing.B) {
 			body := session.body(b, len(session.Messages))
 			b.ReportAllocs()
 			for b.Loop() {
-				x := &recovery.Exchange{ID: "r", Body: body, Model: simModel, Credential: "label", Session: "s", Mode: recovery.ModeAct,
+				x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: body, Model: simModel, Mode: recovery.ModeAct}, Caller: recovery.Caller{Credential: "label"}, Conversation: recovery.Conversation{Session: "s"},
 					Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
 				if out := f.Prepared(context.Background(), x); out == nil || !out.Sticky {
 					b.Fatal("not fitted again")

@@ -15,7 +15,7 @@ import (
 // fitOverflow fits a request after a refusal that states limit and size.
 func fitOverflow(t *testing.T, f *fit.Fitter, m *count.Meter, b *transcript.Body, limit int) *recovery.Fitted {
 	t.Helper()
-	x := &recovery.Exchange{Body: b, Model: simModel, Mode: recovery.ModeAct, Completer: newFakeSummarizer(),
+	x := &recovery.Exchange{Request: recovery.Request{Body: b, Model: simModel, Mode: recovery.ModeAct}, Completer: newFakeSummarizer(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
 	total := m.Measure(b, simModel).Total
 	return f.Fit(context.Background(), x, &x.Candidates[0], &recovery.Failure{Diagnosis: recovery.Diagnosis{

@@ -26,7 +26,7 @@ func TestStateFits(t *testing.T) {
 		`{"input":[` + said + `,{"type":"compaction_trigger"}]}`:                 false,
 	} {
 		b := recoverytest.Parse(t, raw, transcript.Responses)
-		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct, Candidates: []recovery.Choice{{}}}
+		x := &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}, Candidates: []recovery.Choice{{}}}
 		if err := f.Prepare(context.Background(), x); err != nil || (x.Fitting != nil) != fits {
 			t.Errorf("%s: fitting %v, %v", raw, x.Fitting, err)
 		}

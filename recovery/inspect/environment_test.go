@@ -36,7 +36,7 @@ func TestEnvironment(t *testing.T) {
 		{"long ago", notFound + denied + times(5, absent), "[]"},
 		{"a person spoke", notFound + denied + "\n> I mended that" + full, "[]"},
 	} {
-		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Body: script(t, c.text), Mode: recovery.ModeAct})
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Request: recovery.Request{Body: script(t, c.text), Mode: recovery.ModeAct}})
 		if got := fmt.Sprint(x.Failing); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
@@ -67,7 +67,7 @@ func TestEnvironmentsAreWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Body: b, Mode: recovery.ModeAct})
+			x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}})
 			if x.Turn.Failure != nil {
 				failing++
 			}

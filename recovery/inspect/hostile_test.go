@@ -20,7 +20,9 @@ func TestHostileHistories(t *testing.T) {
 		if err != nil {
 			return nil
 		}
-		return func() { _ = stage.Prepare(context.Background(), &recovery.Exchange{Body: b, Mode: recovery.ModeAct}) }
+		return func() {
+			_ = stage.Prepare(context.Background(), &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}})
+		}
 	})
 }
 

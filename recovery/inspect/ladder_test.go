@@ -29,7 +29,7 @@ func TestLadder(t *testing.T) {
 		{"a person spoke", a + a + "\n< It is not there.\n> Now it is. Again." + a, recovery.Ladder{Rung: recovery.RungFirst, Same: 1, Kind: 1, Met: 2, Given: 1}},
 		{"a firm loop", times(3, listing), recovery.Ladder{Rung: recovery.RungStuck}},
 	} {
-		x := prepared(t, NewStage(Defaults(), RulesForTests(), &events{}), &recovery.Exchange{Body: script(t, c.text), Mode: recovery.ModeAct})
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), &events{}), &recovery.Exchange{Request: recovery.Request{Body: script(t, c.text), Mode: recovery.ModeAct}})
 		got := x.Ladder
 		if (got.Failure != nil) != (c.want.Same > 0) {
 			t.Errorf("%s: the failure is %v", c.name, got.Failure)

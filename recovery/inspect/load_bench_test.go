@@ -40,7 +40,7 @@ func benchmarkHealthy(b *testing.B, name string, raw [][]byte) {
 			bodies[i].Messages() // any step needs those
 		}
 		s := inspect.NewStage(inspect.Defaults(), inspect.RulesForTests(), silent{})
-		x := &recovery.Exchange{Mode: recovery.ModeAct, Session: "s"}
+		x := &recovery.Exchange{Request: recovery.Request{Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: "s"}}
 		b.ReportAllocs()
 		for n := 0; b.Loop(); n++ {
 			x.Body, x.Results, x.Loops, x.Turn = bodies[n%len(bodies)], nil, nil, recovery.Turn{}

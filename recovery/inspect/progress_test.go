@@ -67,7 +67,7 @@ func TestStageFindings(t *testing.T) {
 		}
 		stage := inspect.NewStage(inspect.Defaults(), inspect.RulesForTests(), unheard{})
 		stage.Preferences = inspect.NewPreferences(configs.PreferenceRules)
-		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct}
+		x := &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}}
 		if err := stage.Prepare(t.Context(), x); err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,7 @@ func BenchmarkRecorded(b *testing.B) {
 	round := func() {
 		inspect.ForgetForTests()
 		for _, body := range bodies {
-			x := &recovery.Exchange{Body: body, Mode: recovery.ModeAct, Session: "s"}
+			x := &recovery.Exchange{Request: recovery.Request{Body: body, Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: "s"}}
 			if err := s.Prepare(context.Background(), x); err != nil {
 				b.Fatal(err)
 			}

@@ -68,7 +68,7 @@ func TestStageIsShared(t *testing.T) {
 	}
 	bodies = append(bodies, parsed(t, longSession(sourceText)), parsed(t, longSession(func(int) string { return sourceText(0) })))
 	prepare := func(s *Stage, b *transcript.Body) string {
-		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct}
+		x := &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}}
 		if err := s.Prepare(t.Context(), x); err != nil {
 			t.Error(err)
 		}

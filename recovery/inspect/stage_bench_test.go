@@ -78,7 +78,7 @@ func BenchmarkStage(b *testing.B) {
 			b.SetBytes(int64(len(c.body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				x := &recovery.Exchange{Body: body, Mode: recovery.ModeAct, Session: "s"}
+				x := &recovery.Exchange{Request: recovery.Request{Body: body, Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: "s"}}
 				if err := s.Prepare(b.Context(), x); err != nil {
 					b.Fatal(err)
 				}

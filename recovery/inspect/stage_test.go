@@ -62,7 +62,7 @@ func TestStage(t *testing.T) {
 		{"only talk", times(2, "\n< I will read the code.\n> continue"), 0, []string{"loop_detected monologue 2"}},
 	} {
 		var seen events
-		x := prepared(t, NewStage(Defaults(), RulesForTests(), &seen), &recovery.Exchange{ID: "r", Body: script(t, c.text), Mode: recovery.ModeObserve, Session: "s", Model: "m"})
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), &seen), &recovery.Exchange{Request: recovery.Request{ID: "r", Body: script(t, c.text), Mode: recovery.ModeObserve, Model: "m"}, Conversation: recovery.Conversation{Session: "s"}})
 		if got := seen.told(); !reflect.DeepEqual(got, c.told) || len(x.Results) != c.results || (x.Turn.Slot != "") != (x.Turn.Failure != nil) {
 			t.Errorf("%s: %q, %d results, want %q, %d", c.name, got, len(x.Results), c.told, c.results)
 		}
@@ -79,7 +79,7 @@ func TestStage(t *testing.T) {
 
 func TestStageFindings(t *testing.T) {
 	var seen events
-	x := prepared(t, NewStage(Defaults(), RulesForTests(), &seen), &recovery.Exchange{Body: script(t, times(3, notFound)), Mode: recovery.ModeAct})
+	x := prepared(t, NewStage(Defaults(), RulesForTests(), &seen), &recovery.Exchange{Request: recovery.Request{Body: script(t, times(3, notFound)), Mode: recovery.ModeAct}})
 	if len(x.Results) != 1 || x.Results[0].Line == "" || x.Turn.Failure == nil || x.Turn.Streak != 3 || len(x.Loops) != 1 || x.Loops[0].Count != 3 {
 		t.Errorf("%+v, %+v, %+v", x.Results, x.Turn, x.Loops)
 	}
@@ -90,7 +90,7 @@ func TestHoldOut(t *testing.T) {
 	s := NewStage(Defaults(), RulesForTests(), &seen)
 	s.HeldOut = func(session string) bool { return session == "out" }
 	for _, session := range []string{"out", "in", ""} {
-		prepared(t, s, &recovery.Exchange{Body: script(t, notFound+listing), Mode: recovery.ModeAct, Session: session})
+		prepared(t, s, &recovery.Exchange{Request: recovery.Request{Body: script(t, notFound+listing), Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: session}})
 	}
 	if len(seen) != 3 || !seen[0].Advice.HeldOut || seen[1].Advice.HeldOut || seen[2].Advice.HeldOut {
 		t.Errorf("%q", seen.told())
@@ -107,14 +107,14 @@ func TestStageLeavesAlone(t *testing.T) {
 		cfg  Config
 		x    *recovery.Exchange
 	}{
-		{"off", Defaults(), &recovery.Exchange{Body: script(t, times(2, notFound)), Mode: recovery.ModeOff}},
-		{"disabled", off, &recovery.Exchange{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct}},
-		{"no body", Defaults(), &recovery.Exchange{Mode: recovery.ModeAct}},
-		{"a side request", Defaults(), &recovery.Exchange{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct, Side: func() bool { return side }}},
-		{"nothing new: nobody asks whether it is a side request", Defaults(), &recovery.Exchange{Body: script(t, listing+"\n< done\n> thanks"), Mode: recovery.ModeAct,
-			Side: ask}},
-		{"people who talk", Defaults(), &recovery.Exchange{Body: parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("user", "tell me"), said("assistant", "Once upon a time."),
-			said("user", "continue"), said("assistant", "Once upon a time."), said("user", "continue")}, ",")+`]}`)), Mode: recovery.ModeAct}},
+		{"off", Defaults(), &recovery.Exchange{Request: recovery.Request{Body: script(t, times(2, notFound)), Mode: recovery.ModeOff}}},
+		{"disabled", off, &recovery.Exchange{Request: recovery.Request{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct}}},
+		{"no body", Defaults(), &recovery.Exchange{Request: recovery.Request{Mode: recovery.ModeAct}}},
+		{"a side request", Defaults(), &recovery.Exchange{Request: recovery.Request{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Side: func() bool { return side }}}},
+		{"nothing new: nobody asks whether it is a side request", Defaults(), &recovery.Exchange{Request: recovery.Request{Body: script(t, listing+"\n< done\n> thanks"), Mode: recovery.ModeAct},
+			Conversation: recovery.Conversation{Side: ask}}},
+		{"people who talk", Defaults(), &recovery.Exchange{Request: recovery.Request{Body: parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("user", "tell me"), said("assistant", "Once upon a time."),
+			said("user", "continue"), said("assistant", "Once upon a time."), said("user", "continue")}, ",")+`]}`)), Mode: recovery.ModeAct}}},
 	} {
 		var seen events
 		x := prepared(t, NewStage(c.cfg, RulesForTests(), &seen), c.x)
@@ -139,7 +139,7 @@ func TestMonologueOfAgents(t *testing.T) {
 		"results before":     {again("continue", said("user", "Go."), called(1, "ls", "{}"), answered(1, "a b")), 1},
 		"a client's message": {again("No tool was used in the answer. Use a tool, or say that you are done.", said("user", "Go.")), 1},
 	} {
-		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Body: parsed(t, c.raw), Mode: recovery.ModeAct})
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Request: recovery.Request{Body: parsed(t, c.raw), Mode: recovery.ModeAct}})
 		if len(x.Loops) != c.want {
 			t.Errorf("%s: %+v", name, x.Loops)
 		}
@@ -150,7 +150,7 @@ func TestMonologueOfAgents(t *testing.T) {
 func TestStageAsksSeldom(t *testing.T) {
 	for text, want := range map[string]bool{listing: false, listing + "\n! read {\"path\":\"x\"}\n= a\\nb": false, notFound: true, notFound + listing: true, times(2, listing): true} {
 		asked := false
-		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Body: script(t, text), Mode: recovery.ModeAct, Side: func() bool { asked = true; return false }})
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Request: recovery.Request{Body: script(t, text), Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Side: func() bool { asked = true; return false }}})
 		if asked != want || len(x.Results) == 0 {
 			t.Errorf("%q: asked: %v, %+v", text, asked, x.Results)
 		}
@@ -166,14 +166,14 @@ func TestStageConfig(t *testing.T) {
 		cfg := Defaults()
 		cfg.NoProgress = steps
 		var seen events
-		if x := prepared(t, NewStage(cfg, RulesForTests(), &seen), &recovery.Exchange{Body: script(t, text), Mode: recovery.ModeAct}); len(x.Loops) != want {
+		if x := prepared(t, NewStage(cfg, RulesForTests(), &seen), &recovery.Exchange{Request: recovery.Request{Body: script(t, text), Mode: recovery.ModeAct}}); len(x.Loops) != want {
 			t.Errorf("%d steps: %+v", steps, x.Loops)
 		}
 	}
 	cfg := Defaults()
 	cfg.MinConfidence = 1
 	var seen events
-	if x := prepared(t, NewStage(cfg, RulesForTests(), &seen), &recovery.Exchange{Body: script(t, notFound), Mode: recovery.ModeAct}); len(seen) > 0 || !x.Results[0].Failed {
+	if x := prepared(t, NewStage(cfg, RulesForTests(), &seen), &recovery.Exchange{Request: recovery.Request{Body: script(t, notFound), Mode: recovery.ModeAct}}); len(seen) > 0 || !x.Results[0].Failed {
 		t.Errorf("told of a failure below the confidence: %q", seen.told())
 	}
 
@@ -196,7 +196,7 @@ func TestStageConfig(t *testing.T) {
 // Without results the stage allocates nothing once the history is indexed.
 func TestStageIsFree(t *testing.T) {
 	body := parsed(t, request(said("user", "x"), called(1, "ls", "{}"), answered(1, "a"), said("assistant", "Done."), said("user", "Now the other.")))
-	s, x := NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Body: body, Mode: recovery.ModeAct}
+	s, x := NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Request: recovery.Request{Body: body, Mode: recovery.ModeAct}}
 	body.Messages()
 	if n := testing.AllocsPerRun(100, func() { _ = s.Prepare(t.Context(), x) }); n > 0 {
 		t.Errorf("%v allocations", n)
@@ -240,7 +240,7 @@ func FuzzStage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct, Session: "s"}
+		x := &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: "s"}}
 		var seen events
 		if err := NewStage(Defaults(), RulesForTests(), &seen).Prepare(t.Context(), x); err != nil {
 			t.Fatal(err)

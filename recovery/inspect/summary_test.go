@@ -27,7 +27,7 @@ func TestMemoryOfOthers(t *testing.T) {
 	cfg := Defaults()
 	cfg.NoProgress = minNoProgress
 	prepare := func(s *Stage, b *transcript.Body) string {
-		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct}
+		x := &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}}
 		if err := s.Prepare(t.Context(), x); err != nil {
 			t.Error(err)
 		}

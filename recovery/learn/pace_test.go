@@ -22,7 +22,7 @@ func exchange(t testing.TB, tokens int, extra string) *recovery.Exchange {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &recovery.Exchange{Body: b, Model: "m", Streaming: true}
+	return &recovery.Exchange{Request: recovery.Request{Body: b, Model: "m", Streaming: true}}
 }
 
 func candidate(model string) recovery.Candidate {
@@ -130,7 +130,7 @@ func TestLimitP95(t *testing.T) {
 		if got := p.Limits(exchange(t, 3000, ""), c, true).Silent; got != 10*time.Second {
 			t.Errorf("%v for another size", got)
 		}
-		if got := p.Limits(&recovery.Exchange{Body: x.Body}, c, true).Silent; got != time.Minute {
+		if got := p.Limits(&recovery.Exchange{Request: recovery.Request{Body: x.Body}}, c, true).Silent; got != time.Minute {
 			t.Errorf("%v for whole answers", got)
 		}
 		// It follows: what was slow once is forgotten. Outliers below 5 % do not count.
@@ -278,9 +278,9 @@ func TestSigns(t *testing.T) {
 			{"another target", chat(""), "m", true, recovery.Limits{Silent: 10 * s, Alive: 40 * s, Thinks: 181 * s, Lost: 20 * s}},
 			{"alone", chat(""), "m", false, recovery.Limits{Silent: 30 * s, Alive: 120 * s, Thinks: 181 * s, Lost: 30 * s}},
 			{"reasons", chat(""), "o3", true, recovery.Limits{Silent: 181 * s, Alive: 362 * s, Thinks: 181 * s, Lost: 362 * s}},
-			{"reasons, Responses", &recovery.Exchange{Body: responses, Streaming: true}, "o3", true,
+			{"reasons, Responses", &recovery.Exchange{Request: recovery.Request{Body: responses, Streaming: true}}, "o3", true,
 				recovery.Limits{Silent: 10 * s, Alive: 40 * s, Thinks: 181 * s, Lost: 20 * s}},
-			{"reasons, Responses, not streamed", &recovery.Exchange{Body: responses}, "o3", true,
+			{"reasons, Responses, not streamed", &recovery.Exchange{Request: recovery.Request{Body: responses}}, "o3", true,
 				recovery.Limits{Silent: 181 * s, Alive: 362 * s, Thinks: 181 * s, Lost: 362 * s}},
 		} {
 			p, _ := newPace(t)
@@ -290,7 +290,7 @@ func TestSigns(t *testing.T) {
 		}
 		// What is known of answers that took long holds a response that was never created for a minute at most.
 		p, _ := newPace(t)
-		x := &recovery.Exchange{Body: responses, Streaming: true}
+		x := &recovery.Exchange{Request: recovery.Request{Body: responses, Streaming: true}}
 		p.Observe(x, candidate("o3"), 100*s, recovery.Usage{})
 		if got := p.Limits(x, candidate("o3"), true); got.Silent != time.Minute || got.Thinks != 200*s {
 			t.Errorf("%+v", got)

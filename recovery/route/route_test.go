@@ -184,7 +184,7 @@ func TestPins(t *testing.T) {
 		model := map[string]route.Model{"m": {Targets: []route.Target{{Upstream: "a"}, {Upstream: "b"}, {Upstream: "c"}}}}
 		order := func(pin string) []string {
 			t.Helper()
-			x := &recovery.Exchange{Model: "m", Pin: pin, Affinity: 3}
+			x := &recovery.Exchange{Request: recovery.Request{Model: "m"}, Conversation: recovery.Conversation{Pin: pin, Affinity: 3}}
 			// A table of a later configuration has the pins of the one before.
 			if err := route.New(up, model, [transcript.APICount]string{"a"}, pins).Prepare(context.Background(), x); err != nil {
 				t.Fatal(err)
@@ -227,7 +227,7 @@ func TestPinsBounded(t *testing.T) {
 		pins.Keep(fmt.Sprint("s", i), b)
 	}
 	for i := range 30_000 {
-		x := &recovery.Exchange{Model: "m", Pin: fmt.Sprint("s", i)}
+		x := &recovery.Exchange{Request: recovery.Request{Model: "m"}, Conversation: recovery.Conversation{Pin: fmt.Sprint("s", i)}}
 		_ = tab.Prepare(context.Background(), x)
 		if x.Candidates[0].Upstream == "b" {
 			kept++

@@ -66,7 +66,7 @@ func situation(t *testing.T, body string, share float64, d down, list ...recover
 	}
 	b := recoverytest.Parse(t, body, transcript.Chat)
 	cfg := recovery.Defaults()
-	return &recovery.Situation{Exchange: &recovery.Exchange{Body: b, Candidates: list}, Config: &cfg, Health: d,
+	return &recovery.Situation{Exchange: &recovery.Exchange{Request: recovery.Request{Body: b}, Candidates: list}, Config: &cfg, Health: d,
 		Now: time.Now(), Jitter: func() float64 { return share }}
 }
 

@@ -34,7 +34,7 @@ func BenchmarkReading(b *testing.B) {
 					b.Fatal(err)
 				}
 				id := known.Identify(session.Input{Body: body, Credential: []byte("sk-bench-0123456789abcdef")})
-				x := &recovery.Exchange{Mode: recovery.ModeAct, Session: id, Body: body}
+				x := &recovery.Exchange{Request: recovery.Request{Mode: recovery.ModeAct, Body: body}, Conversation: recovery.Conversation{Session: id}}
 				if err := s.Prepare(b.Context(), x); err != nil || len(x.Results) == 0 || x.Results[0].Failed {
 					b.Fatal(err, x.Results)
 				}

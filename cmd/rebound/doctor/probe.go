@@ -162,7 +162,7 @@ func (p *probe) adapt(body []byte, a *answer) bool {
 	if err != nil {
 		return false
 	}
-	x := &recovery.Exchange{Body: b, Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: p.target}, Edits: p.edits}}}
+	x := &recovery.Exchange{Request: recovery.Request{Body: b}, Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: p.target}, Edits: p.edits}}}
 	act, ok := strategy.AdaptParameter{}.Propose(&recovery.Situation{Exchange: x}, &recovery.Failure{Diagnosis: *a.failure, Target: p.target})
 	if ok {
 		p.edits = append(p.edits, act.Edits...)
