@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -87,30 +88,18 @@ func messagesEnvelope(kind, message, code, request string) []byte {
 	return raw
 }
 
+// messagesErrorTypes are the error types that Anthropic's servers use with statuses of their own.
+var messagesErrorTypes = map[int]string{
+	http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error", http.StatusForbidden: "permission_error",
+	http.StatusNotFound: "not_found_error", http.StatusConflict: "conflict_error", http.StatusRequestEntityTooLarge: "request_too_large",
+	http.StatusTooManyRequests: "rate_limit_error", http.StatusServiceUnavailable: "overloaded_error", http.StatusGatewayTimeout: "timeout_error",
+}
+
 // messagesErrorType returns the error type that Anthropic's servers use with a status.
 func messagesErrorType(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return "authentication_error"
-	case http.StatusPaymentRequired:
-		return "billing_error"
-	case http.StatusForbidden:
-		return "permission_error"
-	case http.StatusNotFound:
-		return "not_found_error"
-	case http.StatusConflict:
-		return "conflict_error"
-	case http.StatusRequestEntityTooLarge:
-		return "request_too_large"
-	case http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case http.StatusServiceUnavailable:
-		return "overloaded_error"
-	case http.StatusGatewayTimeout:
-		return "timeout_error"
-	}
+	other := "api_error"
 	if status < 500 {
-		return "invalid_request_error"
+		other = "invalid_request_error"
 	}
-	return "api_error"
+	return cmp.Or(messagesErrorTypes[status], other)
 }
