@@ -56,9 +56,8 @@ func TestFitSessions(t *testing.T) {
 		if raceEnabled && c.name != "synthetic" {
 			continue
 		}
-		list := c.session.requests()
 		whole := newWindowed(0) // the same requests, on a window that has no end
-		for _, body := range list {
+		for _, body := range c.session.requests {
 			whole.ask([]byte(body))
 		}
 		for i, run := range c.runs {
@@ -71,14 +70,14 @@ func TestFitSessions(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%d/%d", c.name, run.window, replicas), func(t *testing.T) {
 					t.Parallel()
-					run.replay(t, list, replicas, whole.billed, false)
+					run.replay(t, c.session, replicas, whole.billed, false)
 				})
 			}
 		}
 		if c.name == "long" {
 			t.Run("long/useless summaries", func(t *testing.T) {
 				t.Parallel()
-				long[0].replay(t, list, 2, whole.billed, true)
+				long[0].replay(t, c.session, 2, whole.billed, true)
 			})
 		}
 	}
@@ -91,15 +90,15 @@ type fitted struct {
 }
 
 // replay sends a session's requests through gateways in turn, which restart in the middle, and checks the result.
-func (f fitted) replay(t *testing.T, list []string, replicas int, whole float64, useless bool) {
+func (f fitted) replay(t *testing.T, session *recording, replicas int, whole float64, useless bool) {
 	w := newWindowed(f.window)
 	w.useless = useless
 	up := startStrict(t, w.ask)
 	config := up.config(noNotes, fastRecovery, slowStore(t, storetest.StartRedis(t).URL()))
 	var now, all []*gateway
 	var k rewriteStats
-	for i, body := range list {
-		if i == 0 || i == len(list)*2/3 {
+	for i, body := range session.requests {
+		if i == 0 || i == len(session.ends)*2/3 {
 			stop(t, now...)
 			now = nil
 			for range replicas {
@@ -111,15 +110,16 @@ func (f fitted) replay(t *testing.T, list []string, replicas int, whole float64,
 		if !k.record(body, w.last()) && k.rewritten > 0 {
 			t.Errorf("request %d arrived as it was: %v", i, r)
 		}
+		up.forget()
 	}
 	stop(t, all...)
 	bill := w.billed / whole
 	t.Logf("%d requests: %d overflows, %d summaries, %d rewritten, %d times anew; bill %.3f of an unlimited window's, %.3f for summaries",
-		len(list), w.overflows, w.summaries, k.rewritten, k.changed, bill, w.extra/whole)
+		len(session.ends), w.overflows, w.summaries, k.rewritten, k.changed, bill, w.extra/whole)
 	if bill > f.most {
 		t.Errorf("the bill is %.3f of what an unlimited window costs, at most %.2f", bill, f.most)
 	}
-	if w.fits(list[len(list)-1]) {
+	if w.fits(session.body(session.ends[len(session.ends)-1])) {
 		if w.overflows+k.rewritten > 0 {
 			t.Errorf("a session that fits was rewritten")
 		}
@@ -161,7 +161,7 @@ func TestNotesAndFitting(t *testing.T) {
 	g := launch(t, up.config(fastRecovery))
 	var k rewriteStats
 	notes, fittings := 0, 0
-	for i, body := range s.requests() {
+	for i, body := range s.requests {
 		sent := g.sent(w, body)
 		if at := bytes.Index(sent, []byte("[gateway note")); at > 0 {
 			notes++
@@ -178,7 +178,7 @@ func TestNotesAndFitting(t *testing.T) {
 		}
 		fittings = countEvents(t, "trajectory_compressed", g)
 	}
-	t.Logf("%d notes, %d of %d requests rewritten, %d fittings", notes, k.rewritten, len(s.requests()), fittings)
+	t.Logf("%d notes, %d of %d requests rewritten, %d fittings", notes, k.rewritten, len(s.ends), fittings)
 	if notes < 3 || fittings < 1 || k.rewritten < 10 {
 		t.Errorf("only %d notes, %d fittings, %d requests rewritten", notes, fittings, k.rewritten)
 	}

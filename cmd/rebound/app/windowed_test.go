@@ -35,7 +35,7 @@ type windowed struct {
 	counts    map[string]int    // tokens of a piece of a prompt
 	next      map[uint64]string // the piece that followed a prefix the last time
 	seed      maphash.Seed
-	accepted  [][]byte // requests of the agent
+	accepted  []byte // the agent's last request
 	overflows int
 	summaries int
 	billed    float64
@@ -54,7 +54,7 @@ func (w *windowed) tokens(piece string) int {
 		var texts strings.Builder
 		collect(&texts, gjson.Parse(piece))
 		n = w.enc.Count(texts.String()) + 765*strings.Count(piece, "data:image/")
-		w.counts[piece] = n
+		w.counts[strings.Clone(piece)] = n // piece is part of a whole request
 	}
 	return n
 }
@@ -109,7 +109,7 @@ func (w *windowed) ask(body []byte) verdict {
 			}
 			read += w.enc.Count(strings.ToValidUTF8(p[:n], ""))
 		}
-		w.next[prefix] = p
+		w.next[prefix] = strings.Clone(p)
 		prefix = prefix*0x9e3779b97f4a7c15 + maphash.String(w.seed, p)
 	}
 	read = read / 128 * 128
@@ -124,7 +124,7 @@ func (w *windowed) ask(body []byte) verdict {
 		}
 		return verdict{text: scriptedSummary(), usage: usage}
 	}
-	w.accepted = append(w.accepted, body)
+	w.accepted = body
 	return verdict{text: "Noted.", usage: usage}
 }
 
@@ -178,12 +178,14 @@ func (r *recording) body(n int) string {
 	return `{"model":"` + fitModel + `","stream":false,"tools":` + r.tools + `,"messages":[` + strings.Join(r.messages[:n], ",") + `]}`
 }
 
-// requests returns all requests of the session, each with the full history.
-func (r *recording) requests() (list []string) {
-	for _, end := range r.ends {
-		list = append(list, r.body(end))
+// requests yields all requests of the session, each with the full history. They are made one by one, since together
+// they are large.
+func (r *recording) requests(yield func(i int, body string) bool) {
+	for i, end := range r.ends {
+		if !yield(i, r.body(end)) {
+			return
+		}
 	}
-	return list
 }
 
 // fits reports whether a request fits unchanged.
@@ -200,7 +202,7 @@ func (w *windowed) fits(body string) bool {
 func (w *windowed) last() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.accepted[len(w.accepted)-1]
+	return w.accepted
 }
 
 const overflow = `{"error":{"message":"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`
