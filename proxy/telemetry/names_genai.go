@@ -1,5 +1,7 @@
 package telemetry
 
+import "github.com/rebound-llm/rebound/recovery/transcript"
+
 // The names of OpenTelemetry's semantic conventions for generative AI that are used here, in the
 // latest published version (opentelemetry.io/docs/specs/semconv/gen-ai), which backends support. The
 // conventions are in development, so the names occur only in this file. As of November 2026 the next
@@ -48,7 +50,7 @@ var usageNames = [kinds]string{genInput, genOutput, genCacheRead, genCacheWrite,
 
 // provider returns the provider's name for the format of a request_done.
 func provider(format string) string {
-	if format == "messages" {
+	if format == transcript.Messages.String() {
 		return genAnthropic
 	}
 	return genOpenAI
