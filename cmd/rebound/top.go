@@ -87,9 +87,6 @@ func overview(gateway adminClient) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	writeRates(&b, gateway.url, parts[0])
-	for _, t := range parts[0].Get("trouble").Array() {
-		fmt.Fprintf(&b, "! %s\n", printable(t.Str))
-	}
 	writeUpstreams(&b, parts[0])
 	var list struct{ Targets []recovery.Mark }
 	_ = json.Unmarshal([]byte(parts[1].Raw), &list) // skip an answer that is not a list
@@ -123,7 +120,7 @@ func overview(gateway adminClient) ([]byte, error) {
 // topWidth is the longest line of an event, in characters.
 const topWidth = 150
 
-// writeRates writes the rates, first-token times and tokens of the last minute.
+// writeRates writes what is wrong now, and the rates, first-token times and tokens of the last minute.
 func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 	is, was := now.Get("now"), now.Get("series.0")
 	since := was.Get("time").Time()
@@ -140,8 +137,11 @@ func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 		return fmt.Sprintf("%.1f %%", 100*n/of)
 	}
 	up := time.Since(now.Get("started").Time()).Round(time.Second)
-	fmt.Fprintf(b, "rebound %q at %q, up %v, replicas: %d, %.0f in flight here; the last %.0f s:\n\n", now.Get("version").Str, url, up, now.Get("replicas").Int(), is.Get("in_flight").Float(), seconds)
-	fmt.Fprintf(b, "requests  %.1f a second   unchanged %s   by fallback %s   recovered %s   failed %s   canceled %.0f   rejected %.0f\n", answered/seconds,
+	fmt.Fprintf(b, "rebound %q at %q, up %v, replicas: %d, %.0f in flight here; the last %.0f s:\n", now.Get("version").Str, url, up, now.Get("replicas").Int(), is.Get("in_flight").Float(), seconds)
+	for _, t := range now.Get("trouble").Array() {
+		fmt.Fprintf(b, "! %s\n", printable(t.Str))
+	}
+	fmt.Fprintf(b, "\nrequests  %.1f a second   unchanged %s   by fallback %s   recovered %s   failed %s   canceled %.0f   rejected %.0f\n", answered/seconds,
 		share(grew("requests.ok"), answered), share(grew("requests.fallback"), answered), share(grew("requests.recovered"), answered), share(grew("requests.failed"), answered),
 		grew("requests.canceled"), grew("requests.rejected"))
 	bounds, counts := now.Get("ttfb_bounds").Array(), is.Get("ttfb").Array()
