@@ -37,7 +37,7 @@ func (p *program) runCommand() *cobra.Command {
 URL set to that gateway. It writes nothing to the program's configuration, passes the
 program's credential through, and only the program knows the address. Requests go to
 the provider in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, or else to OpenAI and
-Anthropic. --list shows how each known program is configured.
+Anthropic; with keys in a configuration file, to where that says. --list shows how each known program is configured.
 
 Exit code: that of the program, 127 if it cannot be found, 126 if it cannot be
 started, 1 if the gateway cannot be started, 2 for a wrong command line or a login
@@ -129,6 +129,18 @@ func (p *program) privateGateway(o runOptions, how integration, token string, do
 	cfg, err := loadConfig(o.config, override(p.env, p.providers(o, how)))
 	if err != nil {
 		return nil, errors.New(describe(err))
+	}
+	if o.config != "" && o.upstream == "" { // keys of the file go only where the file says
+		file, err := loadConfig(o.config, p.env)
+		if err != nil {
+			return nil, errors.New(describe(err))
+		}
+		for name, u := range cfg.Upstreams {
+			if len(u.Keys) > 0 {
+				u.URL = file.Upstreams[name].URL
+				cfg.Upstreams[name] = u
+			}
+		}
 	}
 	cfg.Proxy.Prefix, cfg.Proxy.Drain = "/"+token, time.Second // the only client has ended
 	// The file may be that of a server, which may be running: the program gets an http URL and no further address.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rebound-llm/rebound/configs"
 )
 
 // A configuration for a server works for one program, too, also while the server itself runs: the program is told an
@@ -39,13 +41,29 @@ func TestRunWithAServersConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Chdir(dir)
+	text, errs, code := runAsking(noEnv, "/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Hello."}]}`, "--config", "rebound.yaml")
+	if code != 0 || !strings.Contains(text, "connection refused") {
+		t.Errorf("exit code %d: %s %s", code, text, errs)
+	}
+	if !strings.Contains(errs, "1 request failed despite recovery") {
+		t.Errorf("the summary is %q", errs)
+	}
+}
+
+// runAsking sends a request through the gateway of "rebound run", in the working directory. It returns the answer's text,
+// and what the command wrote to standard error with its exit code.
+func runAsking(env configs.Env, path, body string, flags ...string) (text, errs string, code int) {
 	got := make(chan string, 1)
+	_, _ = os.Remove("base"), os.Remove("asked")
 	go func() {
-		defer os.WriteFile(filepath.Join(dir, "asked"), nil, 0o600) // ends the program
+		defer os.WriteFile("asked", nil, 0o600) // ends the program
 		for range 200 {
-			base, err := os.ReadFile(filepath.Join(dir, "base"))
+			base, err := os.ReadFile("base")
 			if url, whole := strings.CutSuffix(string(base), "\n"); err == nil && whole {
-				resp, err := http.Post(url+"/chat/completions", "application/json", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"Hello."}]}`))
+				req, _ := http.NewRequest(http.MethodPost, url+path, strings.NewReader(body))
+				req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer own"}}
+				resp, err := http.DefaultClient.Do(req)
 				if err != nil {
 					got <- err.Error()
 					return
@@ -59,13 +77,34 @@ func TestRunWithAServersConfiguration(t *testing.T) {
 		}
 		got <- "the program did not start"
 	}()
-	t.Chdir(dir)
-	_, errs, code := runWith(noEnv, "", "run", "--config", "rebound.yaml", "--", "sh", "-c", "echo $OPENAI_BASE_URL >base; until [ -e asked ]; do sleep 0.05; done")
-	if text := <-got; code != 0 || !strings.Contains(text, "connection refused") {
-		t.Errorf("exit code %d: %s %s", code, text, errs)
+	_, errs, code = runWith(env, "", append(append([]string{"run"}, flags...), "--", "sh", "-c", "echo $OPENAI_BASE_URL >base; until [ -e asked ]; do sleep 0.05; done")...)
+	return <-got, errs, code
+}
+
+// Keys of a configuration go only where the configuration says, whatever provider the environment names.
+func TestRunSendsKeysWhereTheFileSays(t *testing.T) {
+	asked := func(named string) *httptest.Server {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, named+" "+r.Header.Get("Authorization"))
+		}))
+		t.Cleanup(server.Close)
+		return server
 	}
-	if !strings.Contains(errs, "1 request failed despite recovery") {
-		t.Errorf("the summary is %q", errs)
+	file, environment := asked("file"), asked("environment")
+	t.Chdir(t.TempDir())
+	env := func(name string) (string, bool) {
+		v, ok := map[string]string{"OPENAI_BASE_URL": environment.URL + "/v1", "OUR_KEY": "secret-of-the-file"}[name]
+		return v, ok
+	}
+	for keys, want := range map[string]string{"keys: [{name: a, env: OUR_KEY}]": "file Bearer secret-of-the-file", "passthrough: true": "environment Bearer own"} {
+		text := "upstreams: {default: {url: \"" + file.URL + "/v1\", " + keys + "}}\n"
+		if err := os.WriteFile("rebound.yaml", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, errs, code := runAsking(env, "/embeddings", "{}", "--config", "rebound.yaml")
+		if code != 0 || got != want {
+			t.Errorf("%s: exit code %d: %q, want %q: %s", keys, code, got, want, errs)
+		}
 	}
 }
 
