@@ -98,6 +98,11 @@ func TestPlansCannotBeRead(t *testing.T) {
 	k := &clerk{t: t, plan: saysPlan(planJSON("parameter-adjustment", infer, 0.9))}
 	up := startStrict(t, k.decide)
 	g := k.launch(up.config(noRepair, slowStore(t, redis), actingPlanner, "log: {level: debug, requests: true}"))
+	k.between = func(n int) {
+		if n == 4 { // it has three failures; with a slow store the planner is asked after the answer
+			eventually(t, 10*time.Second, "the plan is made", func() bool { return len(g.log.lines(t, isEvent("plan_made"))) == 1 })
+		}
+	}
 	if text, _ := k.play(g, 8); text != "Ada has one entry." {
 		t.Fatalf("it ended with %q", text)
 	}
