@@ -286,7 +286,8 @@ func (p *passage) findTargets(s *Server, c echo.Context, parts []string) (_ []re
 	if who.passes {
 		credential = k.labels.of(who.credential)
 	}
-	x := &recovery.Exchange{Request: recovery.Request{Model: model, Mode: p.mode}, Caller: recovery.Caller{Key: who.name}, Candidates: k.Router.Candidates(model, p.api, credential, 0)}
+	x := &recovery.Exchange{Request: recovery.Request{Model: model, Mode: p.mode},
+		Caller: recovery.Caller{Key: who.name}, Candidates: k.Router.Candidates(model, p.api, credential, 0)}
 	if len(x.Candidates) == 0 {
 		return nil, model, raw, k.unserved(p.api, model)
 	}
@@ -388,7 +389,8 @@ func (s *Server) models(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(req.Context(), modelListTime)
 	defer cancel()
 	asked := &repeated{core: core, up: upstream.Request{Method: http.MethodGet, Path: "/models", Header: header, Narrow: who.restricted()},
-		x: &recovery.Exchange{Request: recovery.Request{ID: requestID(), Mode: core.Engine.Config.Mode, Patience: modelListTime, Started: time.Now()}, Caller: recovery.Caller{Key: who.name},
+		x: &recovery.Exchange{Request: recovery.Request{ID: requestID(), Mode: core.Engine.Config.Mode, Patience: modelListTime, Started: time.Now()},
+			Caller:     recovery.Caller{Key: who.name},
 			Candidates: core.Router.Candidates("", api, "", 0)}}
 	asked.deliver = func(resp *http.Response, _ recovery.Choice) error {
 		raw, rerr := io.ReadAll(io.LimitReader(resp.Body, maxModelList))

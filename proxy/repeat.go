@@ -155,7 +155,8 @@ func (k *Core) failed(a recovery.Attempt, ev recovery.Evidence) *recovery.Failur
 // repeat forwards a request that may be sent again.
 func (p *passage) repeat(c echo.Context, targets []recovery.Choice, model string) error {
 	req, core := c.Request(), p.core
-	x := &recovery.Exchange{Request: recovery.Request{ID: p.ev.Request, Model: model, Mode: p.mode, Patience: patienceOf(req.Header), Started: p.started}, Caller: recovery.Caller{Key: p.who.name, Trusted: !p.who.passes}}
+	x := &recovery.Exchange{Request: recovery.Request{ID: p.ev.Request, Model: model, Mode: p.mode, Patience: patienceOf(req.Header), Started: p.started},
+		Caller: recovery.Caller{Key: p.who.name, Trusted: !p.who.passes}}
 	if p.who.passes {
 		x.Credential = core.labels.of(p.who.credential)
 	}

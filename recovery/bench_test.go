@@ -47,7 +47,8 @@ func BenchmarkRun(b *testing.B) {
 	body := exchange(b, plainBody, "").Body
 	b.ReportAllocs()
 	for b.Loop() {
-		x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: body, Model: "m", Mode: recovery.ModeAct, Started: time.Now()}, Caller: recovery.Caller{Credential: "client-1"}}
+		x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: body, Model: "m", Mode: recovery.ModeAct, Started: time.Now()},
+			Caller: recovery.Caller{Credential: "client-1"}}
 		if f, err := e.Run(b.Context(), x, atOnce{}); f != nil || err != nil {
 			b.Fatal(f, err)
 		}

@@ -68,7 +68,9 @@ type stageResult struct {
 func (s *stages) prepare(t *testing.T, session string, raw []byte) stageResult {
 	t.Helper()
 	b := recoverytest.Parse(t, raw, transcript.Chat)
-	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Mode: recovery.ModeAct, Body: b, Started: time.Now()}, Conversation: recovery.Conversation{Session: session}, Caller: recovery.Caller{Trusted: true}}
+	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Mode: recovery.ModeAct, Body: b, Started: time.Now()},
+		Conversation: recovery.Conversation{Session: session},
+		Caller:       recovery.Caller{Trusted: true}}
 	for _, st := range s.list {
 		if err := st.Prepare(t.Context(), x); err != nil {
 			t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 )
 
-// A configuration for a server works for one program, too, also while the server itself runs: the program is told an
-// http URL, and addresses of their own belong to the server.
+// "rebound run" accepts the configuration file of a server, also while that server runs: the program gets an http URL,
+// and the gateway does not listen at the server's addresses.
 func TestRunWithAServersConfiguration(t *testing.T) {
 	up := httptest.NewTLSServer(http.NotFoundHandler()) // only for its certificate
 	defer up.Close()

@@ -78,7 +78,9 @@ func (r *replayer) replay(s *session) (steps []step, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("session %s, message %d: %w", s.ID, i, err)
 		}
-		x := &recovery.Exchange{Request: recovery.Request{ID: s.ID, Mode: recovery.ModeAct, Body: b, Started: time.Now()}, Conversation: recovery.Conversation{Session: s.ID}, Caller: recovery.Caller{Trusted: true}}
+		x := &recovery.Exchange{Request: recovery.Request{ID: s.ID, Mode: recovery.ModeAct, Body: b, Started: time.Now()},
+			Conversation: recovery.Conversation{Session: s.ID},
+			Caller:       recovery.Caller{Trusted: true}}
 		told.last = recovery.Advice{}
 		for _, stage := range stages {
 			if err := stage.Prepare(context.Background(), x); err != nil {

@@ -102,7 +102,7 @@ func TestEveryFieldIsRendered(t *testing.T) {
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[recovery.Event]()) {
 		if field.Anonymous || field.Name == "Others" {
-			continue // Others only says that the event is told
+			continue // it decides only whether the request is logged
 		}
 		ev := base
 		v := reflect.ValueOf(&ev).Elem().FieldByIndex(field.Index)

@@ -63,7 +63,7 @@ var matched = recovery.NewPattern(`^[^\s:]{1,300}:\d+[:\s]`)
 // absent matches statements that something is missing.
 var absent = recovery.NewPattern(`(?i)no such|not found|cannot |can't |could not|does(?: not|n't) exist|enoent|not a directory|is missing|deleted|removed|unable to`)
 
-// job matches what a shell says of a job, with its command line.
+// job matches a shell's report about a background job, which quotes the job's command line.
 var job = recovery.NewPattern(`^\[\d+\][+-]?\s+(?:Exit|Done|Running|Stopped|Terminated|Killed|Aborted)\b`)
 
 // inName matches the words of a name with blanks, of which only the rest looks like a path.

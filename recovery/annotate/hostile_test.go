@@ -207,8 +207,10 @@ func FuzzNote(f *testing.F) {
 		kinds := []recovery.LoopKind{recovery.LoopSameError, recovery.LoopSameResult, recovery.LoopAlternation, recovery.LoopCycle, recovery.LoopCounter, recovery.LoopMonologue, recovery.LoopNoProgress, "new"}
 		loop := recovery.Loop{Kind: kinds[int(category)%len(kinds)], Count: count, Tools: []string{tf.Tool, line}, From: count, To: count, New: true}
 		for _, x := range []*recovery.Exchange{
-			{Request: recovery.Request{Body: b}, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Ladder: recovery.Ladder{Rung: recovery.RungFirst, Failure: &tf, Same: 1, Kind: 1}}},
-			{Request: recovery.Request{Body: b}, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Loops: []recovery.Loop{loop}, Turn: recovery.Turn{Failure: &tf, Seen: count}, Ladder: recovery.Ladder{Rung: recovery.RungAgain, Failure: &tf, Same: count, Kind: count, Given: count}}},
+			{Request: recovery.Request{Body: b},
+				Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Ladder: recovery.Ladder{Rung: recovery.RungFirst, Failure: &tf, Same: 1, Kind: 1}}},
+			{Request: recovery.Request{Body: b},
+				Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Loops: []recovery.Loop{loop}, Turn: recovery.Turn{Failure: &tf, Seen: count}, Ladder: recovery.Ladder{Rung: recovery.RungAgain, Failure: &tf, Same: count, Kind: count, Given: count}}},
 			{Request: recovery.Request{Body: b}, Findings: recovery.Findings{Loops: []recovery.Loop{loop}}},
 		} {
 			note, advice := s.Note(x)

@@ -50,7 +50,9 @@ const agent = `{"model":"m","messages":[{"role":"user","content":"go"}],"tools":
 func at(t *testing.T, body, slot string, failure, user, success uint64) *recovery.Exchange {
 	t.Helper()
 	b := recoverytest.Parse(t, body, transcript.Chat)
-	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Mode: recovery.ModeAct, Body: b}, Conversation: recovery.Conversation{Session: "s"}, Caller: recovery.Caller{Trusted: true}}
+	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Mode: recovery.ModeAct, Body: b},
+		Conversation: recovery.Conversation{Session: "s"},
+		Caller:       recovery.Caller{Trusted: true}}
 	x.Turn = recovery.Turn{Slot: slot, Key: failure, User: user, Success: success}
 	r := recovery.ToolFailure{Tool: "bash", Arguments: `{"command":"make"}`}
 	if failure != 0 {

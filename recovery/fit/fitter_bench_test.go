@@ -29,8 +29,10 @@ func BenchmarkPrepare(b *testing.B) {
 			body := session.body(b, len(session.Messages))
 			b.ReportAllocs()
 			for b.Loop() {
-				x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: body, Model: simModel, Mode: recovery.ModeAct}, Caller: recovery.Caller{Credential: "label"}, Conversation: recovery.Conversation{Session: "s"},
-					Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
+				x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: body, Model: simModel, Mode: recovery.ModeAct},
+					Caller:       recovery.Caller{Credential: "label"},
+					Conversation: recovery.Conversation{Session: "s"},
+					Candidates:   []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
 				if out := f.Prepared(context.Background(), x); out == nil || !out.Sticky {
 					b.Fatal("not fitted again")
 				}

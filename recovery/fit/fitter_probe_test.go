@@ -22,7 +22,8 @@ func fitToShare(t *testing.T, c *conversation, share float64, session string) []
 	defer f.Close(context.Background())
 	b := c.body(t, len(c.Messages))
 	total := m.Measure(b, simModel).Total
-	x := &recovery.Exchange{Request: recovery.Request{Body: b, Model: simModel, Mode: recovery.ModeAct, Started: time.Now()}, Conversation: recovery.Conversation{Session: session}, Completer: newFakeSummarizer(),
+	x := &recovery.Exchange{Request: recovery.Request{Body: b, Model: simModel, Mode: recovery.ModeAct, Started: time.Now()},
+		Conversation: recovery.Conversation{Session: session}, Completer: newFakeSummarizer(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
 	limit := total - 1 + 4096
 	out := f.Fit(context.Background(), x, &x.Candidates[0], &recovery.Failure{Diagnosis: recovery.Diagnosis{

@@ -227,8 +227,10 @@ type replayer struct {
 // send does what the engine does with one request.
 func (r *replayer) send(t testing.TB, b *transcript.Body) {
 	t.Helper()
-	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: simModel, Mode: recovery.ModeAct, Started: time.Now()}, Caller: recovery.Caller{Credential: "label"}, Conversation: recovery.Conversation{Session: r.session},
-		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
+	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: simModel, Mode: recovery.ModeAct, Started: time.Now()},
+		Caller:       recovery.Caller{Credential: "label"},
+		Conversation: recovery.Conversation{Session: r.session},
+		Candidates:   []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
 	if r.summarizer != nil {
 		x.Completer = r.summarizer
 	}

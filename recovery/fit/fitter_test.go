@@ -90,8 +90,10 @@ func (a completerFunc) Complete(_ context.Context, p recovery.Prompt) (string, r
 const fineSummary = "Goal: mend the build.\nConstraints: never touch vendor.\nDecisions: none.\nFiles: see below.\nNext step: go on."
 
 func exchange(b *transcript.Body, session string, a completerFunc) *recovery.Exchange {
-	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: "gpt-4o", Mode: recovery.ModeAct, Started: time.Now()}, Caller: recovery.Caller{Credential: "label"}, Conversation: recovery.Conversation{Session: session},
-		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: "gpt-4o"}}}}}
+	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: "gpt-4o", Mode: recovery.ModeAct, Started: time.Now()},
+		Caller:       recovery.Caller{Credential: "label"},
+		Conversation: recovery.Conversation{Session: session},
+		Candidates:   []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: "gpt-4o"}}}}}
 	if a != nil {
 		x.Completer = a
 	}

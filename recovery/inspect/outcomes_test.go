@@ -69,7 +69,8 @@ func TestAfter(t *testing.T) {
 		w := &waiting{open: c.open}
 		s := NewStage(Defaults(), RulesForTests(), quiet{})
 		s.Outcomes = w
-		prepared(t, s, &recovery.Exchange{Request: recovery.Request{Body: script(t, c.text), Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: "s"}})
+		prepared(t, s, &recovery.Exchange{Request: recovery.Request{Body: script(t, c.text), Mode: recovery.ModeAct},
+			Conversation: recovery.Conversation{Session: "s"}})
 		if got := strings.Join(w.told, ", "); got != c.told {
 			t.Errorf("%s: told %q, want %q", c.name, got, c.told)
 		}
@@ -115,7 +116,8 @@ func TestOutcomesAreFree(t *testing.T) {
 		s := NewStage(Defaults(), RulesForTests(), quiet{})
 		s.Outcomes = o
 		return testing.AllocsPerRun(200, func() {
-			_ = s.Prepare(t.Context(), &recovery.Exchange{Request: recovery.Request{Body: body, Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: "s"}})
+			_ = s.Prepare(t.Context(), &recovery.Exchange{Request: recovery.Request{Body: body, Mode: recovery.ModeAct},
+				Conversation: recovery.Conversation{Session: "s"}})
 		})
 	}
 	w := &waiting{}

@@ -62,7 +62,8 @@ func TestStage(t *testing.T) {
 		{"only talk", times(2, "\n< I will read the code.\n> continue"), 0, []string{"loop_detected monologue 2"}},
 	} {
 		var seen events
-		x := prepared(t, NewStage(Defaults(), RulesForTests(), &seen), &recovery.Exchange{Request: recovery.Request{ID: "r", Body: script(t, c.text), Mode: recovery.ModeObserve, Model: "m"}, Conversation: recovery.Conversation{Session: "s"}})
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), &seen), &recovery.Exchange{Request: recovery.Request{ID: "r", Body: script(t, c.text), Mode: recovery.ModeObserve, Model: "m"},
+			Conversation: recovery.Conversation{Session: "s"}})
 		if got := seen.told(); !reflect.DeepEqual(got, c.told) || len(x.Results) != c.results || (x.Turn.Slot != "") != (x.Turn.Failure != nil) {
 			t.Errorf("%s: %q, %d results, want %q, %d", c.name, got, len(x.Results), c.told, c.results)
 		}
@@ -90,7 +91,8 @@ func TestHoldOut(t *testing.T) {
 	s := NewStage(Defaults(), RulesForTests(), &seen)
 	s.HeldOut = func(session string) bool { return session == "out" }
 	for _, session := range []string{"out", "in", ""} {
-		prepared(t, s, &recovery.Exchange{Request: recovery.Request{Body: script(t, notFound+listing), Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: session}})
+		prepared(t, s, &recovery.Exchange{Request: recovery.Request{Body: script(t, notFound+listing), Mode: recovery.ModeAct},
+			Conversation: recovery.Conversation{Session: session}})
 	}
 	if len(seen) != 3 || !seen[0].Advice.HeldOut || seen[1].Advice.HeldOut || seen[2].Advice.HeldOut {
 		t.Errorf("%q", seen.told())
@@ -110,7 +112,8 @@ func TestStageLeavesAlone(t *testing.T) {
 		{"off", Defaults(), &recovery.Exchange{Request: recovery.Request{Body: script(t, times(2, notFound)), Mode: recovery.ModeOff}}},
 		{"disabled", off, &recovery.Exchange{Request: recovery.Request{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct}}},
 		{"no body", Defaults(), &recovery.Exchange{Request: recovery.Request{Mode: recovery.ModeAct}}},
-		{"a side request", Defaults(), &recovery.Exchange{Request: recovery.Request{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Side: func() bool { return side }}}},
+		{"a side request", Defaults(), &recovery.Exchange{Request: recovery.Request{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct},
+			Conversation: recovery.Conversation{Side: func() bool { return side }}}},
 		{"nothing new: nobody asks whether it is a side request", Defaults(), &recovery.Exchange{Request: recovery.Request{Body: script(t, listing+"\n< done\n> thanks"), Mode: recovery.ModeAct},
 			Conversation: recovery.Conversation{Side: ask}}},
 		{"people who talk", Defaults(), &recovery.Exchange{Request: recovery.Request{Body: parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("user", "tell me"), said("assistant", "Once upon a time."),
@@ -150,7 +153,8 @@ func TestMonologueOfAgents(t *testing.T) {
 func TestStageAsksSeldom(t *testing.T) {
 	for text, want := range map[string]bool{listing: false, listing + "\n! read {\"path\":\"x\"}\n= a\\nb": false, notFound: true, notFound + listing: true, times(2, listing): true} {
 		asked := false
-		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Request: recovery.Request{Body: script(t, text), Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Side: func() bool { asked = true; return false }}})
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Request: recovery.Request{Body: script(t, text), Mode: recovery.ModeAct},
+			Conversation: recovery.Conversation{Side: func() bool { asked = true; return false }}})
 		if asked != want || len(x.Results) == 0 {
 			t.Errorf("%q: asked: %v, %+v", text, asked, x.Results)
 		}

@@ -137,7 +137,9 @@ func stuck(t testing.TB, session, tool string, n int) *recovery.Exchange {
 	}
 	f := recovery.ToolFailure{Index: len(messages) - 1, CallID: fmt.Sprint("c", n), Tool: tool, Arguments: `{"id":"Ada"}`, Category: recovery.CategoryNone, Failed: true, Confidence: 1, Line: "E41",
 		Fingerprint: uint64(len(tool))}
-	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct, Started: time.Now()}, Conversation: recovery.Conversation{Session: session}, Caller: recovery.Caller{Secret: "sk-client"}}
+	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct, Started: time.Now()},
+		Conversation: recovery.Conversation{Session: session},
+		Caller:       recovery.Caller{Secret: "sk-client"}}
 	x.Candidates = []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "up", Model: "m", Key: "k"}}}}
 	x.Results = []recovery.ToolFailure{f}
 	x.Turn = recovery.Turn{Failure: &x.Results[0], Slot: fmt.Sprint(tool, n), Seen: n, Streak: n}

@@ -16,7 +16,9 @@ func BenchmarkPrepare(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				x := recovery.Exchange{Request: recovery.Request{Model: c.model}, Caller: recovery.Caller{Credential: "client-1"}, Conversation: recovery.Conversation{Affinity: 7, Pin: "s/1"}}
+				x := recovery.Exchange{Request: recovery.Request{Model: c.model},
+					Caller:       recovery.Caller{Credential: "client-1"},
+					Conversation: recovery.Conversation{Affinity: 7, Pin: "s/1"}}
 				if err := tab.Prepare(context.Background(), &x); err != nil {
 					b.Fatal(err)
 				}

@@ -98,7 +98,7 @@ func TestReplicasLearn(t *testing.T) {
 		}
 	}
 	judged := func(line map[string]any) bool { return line["event"] == "guidance_judged" }
-	eventually(t, 10*time.Second, "each outcome is told once", func() bool { return len(p.one.log.lines(t, judged))+len(p.two.log.lines(t, judged)) == 12 })
+	eventually(t, 10*time.Second, "each outcome is reported once", func() bool { return len(p.one.log.lines(t, judged))+len(p.two.log.lines(t, judged)) == 12 })
 	corpus := p.two.admin("GET", "/rebound/learn/corpus", "")
 	if strings.Count(corpus, "\n") != 12 || strings.Count(corpus, `"outcome":"success"`) != 9 || !strings.Contains(corpus, `"template":"error enoent no such file or directory open <*>"`) {
 		t.Errorf("the corpus is %s", corpus)

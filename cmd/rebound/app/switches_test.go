@@ -46,8 +46,17 @@ func TestSwitches(t *testing.T) {
 	}
 	p.two.must(chat("y@503/ok", false, ""))
 
-	for body, want := range map[string]int{`{"of":"key","name":"a","mode":"disabled"}`: 400, `{"of":"model","name":"m","mode":"act"}`: 400, `[]`: 400, `{"of":"model","name":"m","mode":"off"}`: 204,
-		`{"of":"upstream","name":"defualt","mode":"disabled"}`: 400, `{"of":"target","name":"defualt/prim","mode":"disabled"}`: 400, `{"of":"target","name":"default","mode":"disabled"}`: 400, `{"of":"target","name":"default/any","mode":"off"}`: 204, `{"of":"key","name":"nobody","mode":"off"}`: 400} {
+	for body, want := range map[string]int{
+		`{"of":"key","name":"a","mode":"disabled"}`:               400,
+		`{"of":"model","name":"m","mode":"act"}`:                  400,
+		`[]`:                                                      400,
+		`{"of":"model","name":"m","mode":"off"}`:                  204,
+		`{"of":"upstream","name":"defualt","mode":"disabled"}`:    400,
+		`{"of":"target","name":"defualt/prim","mode":"disabled"}`: 400,
+		`{"of":"target","name":"default","mode":"disabled"}`:      400,
+		`{"of":"target","name":"default/any","mode":"off"}`:       204,
+		`{"of":"key","name":"nobody","mode":"off"}`:               400,
+	} {
 		if got := p.one.post("/rebound/switches", body); got != want {
 			t.Errorf("%s: %d", body, got)
 		}
