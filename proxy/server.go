@@ -76,9 +76,11 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 	}
 	e.HEAD("/api/hello", func(c echo.Context) error { return c.NoContent(http.StatusOK) }) // Claude Code checks that the server is reachable
 	e.GET("/models", s.models)
+	e.GET("/models/*", s.model)
 	e.GET("/responses", s.noWebSocket)
 	v1 := e.Group("/v1")
 	v1.GET("/models", s.models)
+	v1.Any("/models/*", s.model)
 	v1.GET("/responses", s.noWebSocket)
 	v1.Any("/*", s.pass)
 	health := []string{http.MethodGet, http.MethodHead} // load balancers send either
