@@ -53,9 +53,7 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	if perr != nil {
 		return badBody(perr)
 	}
-	if body, err = core.resolveKept(req, who, body); err != nil {
-		return err
-	}
+	body = core.resolveKept(req, who, body)
 	if !unedited(body.Raw(), raw.bytes) {
 		raw.encoded = nil // the decoded body has changed
 		if err := raw.share.take(int64(len(body.Raw()))); err != nil {

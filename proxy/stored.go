@@ -82,10 +82,10 @@ func (s *sender) keep(ctx context.Context, id string, output []byte) {
 
 // resolveKept returns the request with kept contents in place of their ids, because the upstream does
 // not know these.
-func (k *Core) resolveKept(req *http.Request, who client, body *transcript.Body) (*transcript.Body, error) {
+func (k *Core) resolveKept(req *http.Request, who client, body *transcript.Body) *transcript.Body {
 	previous, ids := body.Referred(maxReferred)
 	if mode, err := k.mode(req.Header); k.Vault == nil || err != nil || mode != recovery.ModeAct || previous == "" && len(ids) == 0 {
-		return body, nil
+		return body
 	}
 	keys := make([]string, 0, len(ids)+1)
 	keys = append(keys, keptResponse(previous))
@@ -106,20 +106,20 @@ func (k *Core) resolveKept(req *http.Request, who client, body *transcript.Body)
 		default:
 			turn = &transcript.Turn{}
 			if json.Unmarshal(value, turn) != nil {
-				return body, nil // written by another version
+				return body // written by another version
 			}
 		}
 		known = append(known, store.Entry{Key: keys[i], Value: value, TTL: k.Keeping})
 	}
 	if len(known) == 0 {
-		return body, nil
+		return body
 	}
 	whole, err := body.Edit().WriteOut(turn, items).Body()
 	if err != nil || int64(len(whole.Raw())) > k.Config.Limits.Body {
-		return body, nil // the server reports the ids that it does not know
+		return body // the server reports the ids that it does not know
 	}
 	k.Vault.Put(ctx, who.credential, known...) // renews their expiry
-	return whole, nil
+	return whole
 }
 
 // forget deletes the kept contents of a response that its client deletes.

@@ -27,7 +27,7 @@ func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
 	if w.o.Explain { // last, because d refers to the unchanged buffer
 		body, _ = inside(w.buf.Bytes())
 		list, _ := w.o.Format.encoder(nil).identify(body, w.o.ID)
-		w.set(body, list)
+		w.set(list)
 	}
 	return broken
 }
@@ -73,7 +73,7 @@ func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Fl
 	}
 	if len(w.repairs) > 0 {
 		e := s.edit(v, w.o.Request)
-		w.set(body, w.o.Format.encoder(nil).whole(body, &e))
+		w.set(w.o.Format.encoder(nil).whole(body, &e))
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (w *Whole) ranAway(d recovery.Draft, reasoning string) *recovery.Flaw {
 }
 
 // set writes the changed body into the buffer. Blanks around it stay.
-func (w *Whole) set(body []byte, list []transcript.Splice) {
+func (w *Whole) set(list []transcript.Splice) {
 	all := w.buf.Bytes()
 	_, lead := inside(all)
 	for i := range list {

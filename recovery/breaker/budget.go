@@ -69,8 +69,8 @@ func accounts(x *recovery.Exchange) (id string, list []string) {
 	return id, list
 }
 
-func charge(account, meter string, amount, limit int64, replicas int) store.Charge {
-	return store.Charge{Account: account, Meter: meter, Amount: amount, Limit: limit, Share: (limit + int64(replicas) - 1) / int64(max(replicas, 1)), Window: budgetWindow}
+func charge(account, meter string, amount int64) store.Charge {
+	return store.Charge{Account: account, Meter: meter, Amount: amount, Window: budgetWindow}
 }
 
 // use describes how much of one limit is used.
@@ -104,10 +104,10 @@ func (b *Budgets) Prepare(ctx context.Context, x *recovery.Exchange) error {
 
 // used counts the request and returns the limit with the largest used share.
 func (b *Budgets) used(ctx context.Context, x *recovery.Exchange, list []string) (most use, err error) {
-	limit, replicas := x.Budget, max(1, b.replicas())
+	limit := x.Budget
 	var charges []store.Charge
 	for _, a := range list {
-		charges = append(charges, charge(a, "requests", 1, 0, replicas), charge(a, "tokens", 0, 0, replicas), charge(a, "spending", 0, 0, replicas))
+		charges = append(charges, charge(a, "requests", 1), charge(a, "tokens", 0), charge(a, "spending", 0))
 	}
 	done, err := b.meters.Charge(ctx, charges...)
 	if err != nil {
@@ -115,7 +115,7 @@ func (b *Budgets) used(ctx context.Context, x *recovery.Exchange, list []string)
 	}
 	share := 1.0
 	if done.Alone {
-		share = 1 / float64(replicas)
+		share = 1 / float64(max(1, b.replicas()))
 	}
 	look := func(rule string, used, of float64, show func(float64) string) {
 		if of > 0 && used/(of*share) > most.part {
@@ -173,8 +173,8 @@ func (b *Budgets) Spent(x *recovery.Exchange, tokens int64, money float64) {
 	}
 	var charges []store.Charge
 	for _, a := range list {
-		charges = append(charges, charge(a, "tokens", min(max(tokens, 0), store.MaxAmount), 0, 1),
-			charge(a, "spending", int64(min(math.Ceil(max(money, 0)*1e6-1e-6), store.MaxAmount>>10)), 0, 1))
+		charges = append(charges, charge(a, "tokens", min(max(tokens, 0), store.MaxAmount)),
+			charge(a, "spending", int64(min(math.Ceil(max(money, 0)*1e6-1e-6), store.MaxAmount>>10))))
 	}
 	b.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), spentTime)
@@ -257,7 +257,7 @@ func (s *Sessions) resetBudget(ctx context.Context, o recovery.OpenSession) erro
 		if strings.HasPrefix(a, "budget:") {
 			began = append(began, a)
 			for _, meter := range [...]string{"requests", "tokens", "spending"} {
-				charges = append(charges, charge(a, meter, -store.MaxAmount, 0, 1))
+				charges = append(charges, charge(a, meter, -store.MaxAmount))
 			}
 		}
 	}

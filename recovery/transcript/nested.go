@@ -80,7 +80,7 @@ func (e *Editor) RenameTools(rename func(name string) string) bool {
 		return String(named[v.Str]), true
 	}
 	if choice, ok := e.body.Field("tool_choice"); ok {
-		if out := nest(nil, gjson.ParseBytes(choice), -1, renamed); !bytes.Equal(out, choice) {
+		if out := nest(gjson.ParseBytes(choice), -1, renamed); !bytes.Equal(out, choice) {
 			e.Set("tool_choice", out)
 			changed = true
 		}
@@ -122,7 +122,7 @@ func (e *Editor) nested(change func(n int, member string, v gjson.Result) ([]byt
 				}
 			}
 			if (v.IsArray() || v.IsObject()) && !written(k.Str) {
-				if out := nest(nil, v, n, change); string(out) != v.Raw {
+				if out := nest(v, n, change); string(out) != v.Raw {
 					e.element(n).set(k.Str, out)
 					changed = true
 				}
@@ -136,7 +136,7 @@ func (e *Editor) nested(change func(n int, member string, v gjson.Result) ([]byt
 	}
 	for _, field := range fields {
 		list, ok := e.body.Field(field)
-		if out := nest(nil, gjson.ParseBytes(list), -1, change); ok && !bytes.Equal(out, list) {
+		if out := nest(gjson.ParseBytes(list), -1, change); ok && !bytes.Equal(out, list) {
 			e.Set(field, out)
 			changed = true
 		}
@@ -154,17 +154,17 @@ func written(member string) bool {
 	return false
 }
 
-// nest appends a value with its changes. Unchanged values keep their bytes.
-func nest(dst []byte, v gjson.Result, n int, change func(n int, member string, v gjson.Result) ([]byte, bool)) []byte {
+// nest returns a value with its changes. Unchanged values keep their bytes.
+func nest(v gjson.Result, n int, change func(n int, member string, v gjson.Result) ([]byte, bool)) []byte {
 	if !v.IsArray() && !v.IsObject() {
-		return append(dst, v.Raw...)
+		return []byte(v.Raw)
 	}
-	at, touched := len(dst), false
+	touched := false
 	open, end := byte('['), byte(']')
 	if v.IsObject() {
 		open, end = '{', '}'
 	}
-	dst = append(dst, open)
+	out := []byte{open}
 	v.ForEach(func(k, member gjson.Result) bool {
 		raw, to := []byte(nil), false
 		switch {
@@ -177,20 +177,20 @@ func nest(dst []byte, v gjson.Result, n int, change func(n int, member string, v
 			}
 		}
 		if raw == nil {
-			raw = nest(nil, member, n, change)
+			raw = nest(member, n, change)
 		}
 		touched = touched || to || string(raw) != member.Raw
-		if len(dst) > at+1 {
-			dst = append(dst, ',')
+		if len(out) > 1 {
+			out = append(out, ',')
 		}
 		if v.IsObject() {
-			dst = append(append(dst, k.Raw...), ':')
+			out = append(append(out, k.Raw...), ':')
 		}
-		dst = append(dst, raw...)
+		out = append(out, raw...)
 		return true
 	})
 	if !touched {
-		return append(dst[:at], v.Raw...)
+		return []byte(v.Raw)
 	}
-	return append(dst, end)
+	return append(out, end)
 }
