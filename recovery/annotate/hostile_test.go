@@ -210,7 +210,7 @@ func FuzzNote(f *testing.F) {
 			{Request: recovery.Request{Body: b},
 				Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Ladder: recovery.Ladder{Rung: recovery.RungFirst, Failure: &tf, Same: 1, Kind: 1}}},
 			{Request: recovery.Request{Body: b},
-				Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Loops: []recovery.Loop{loop}, Turn: recovery.Turn{Failure: &tf, Seen: count}, Ladder: recovery.Ladder{Rung: recovery.RungAgain, Failure: &tf, Same: count, Kind: count, Given: count}}},
+				Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Loops: []recovery.Loop{loop}, Turn: recovery.Turn{Failure: &tf, Seen: count}, Ladder: recovery.Ladder{Rung: recovery.RungAgain, Failure: &tf, Same: count, Kind: count, Given: max(count, 0)}}},
 			{Request: recovery.Request{Body: b}, Findings: recovery.Findings{Loops: []recovery.Loop{loop}}},
 		} {
 			note, advice := s.Note(x)
