@@ -4,6 +4,7 @@ import (
 	"embed"
 	"io/fs"
 	"reflect"
+	"sync"
 
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/inspect"
@@ -13,18 +14,24 @@ import (
 //go:embed rules
 var ruleFiles embed.FS
 
+// Rule sets are parsed once in a process, which takes some tens of milliseconds. Callers must not change them.
+var (
+	upstreamRules   = sync.OnceValues(func() (rule.Set, error) { return readRules("rules/upstream") })
+	toolRules       = sync.OnceValues(func() (rule.Set, error) { return readRules("rules/tools") })
+	preferenceRules = sync.OnceValues(func() (rule.Set, error) { return readRules("rules/preferences") })
+)
+
 // UpstreamRules returns the rules that recognise upstream errors in the order in
-// which they are tried: the files in rules/upstream by name. Each call parses them
-// again, which takes some milliseconds.
-func UpstreamRules() (rule.Set, error) { return readRules("rules/upstream") }
+// which they are tried: the files in rules/upstream by name.
+func UpstreamRules() (rule.Set, error) { return upstreamRules() }
 
 // ToolRules returns the rules that recognise failures in tool results, from
 // rules/tools. Otherwise it is like UpstreamRules.
-func ToolRules() (rule.Set, error) { return readRules("rules/tools") }
+func ToolRules() (rule.Set, error) { return toolRules() }
 
 // PreferenceRules returns the rules that recognise what users and instructions
 // forbid, from rules/preferences.
-func PreferenceRules() (rule.Set, error) { return readRules("rules/preferences") }
+func PreferenceRules() (rule.Set, error) { return preferenceRules() }
 
 // readRules joins the files of a folder.
 func readRules(folder string) (rule.Set, error) {
