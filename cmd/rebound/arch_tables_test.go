@@ -21,7 +21,7 @@ var imports = []row{
 	{pkg: "recovery/fit", may: []string{"recovery", "recovery/transcript", "recovery/trajectory", "store", "recovery/fit/count"}},
 	{pkg: "recovery/fit/count", may: []string{"recovery", "recovery/transcript", "store", "tokenizer"}},
 	{pkg: "recovery/inspect/looptest"}, // generators of test data
-	{pkg: "recovery/fit/probetest"},
+	{pkg: "recovery/fit/agenttest"},
 	{pkg: "recovery/hostiletest"},
 	{pkg: "proxy", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
 	{pkg: "proxy/*", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
@@ -50,7 +50,7 @@ var closed = []struct {
 	// For tests, and for programs that are a scripted upstream; the gateway itself does not use it.
 	{pkg: []string{"proxy/upstreamtest"}, by: []string{"cmd/mockllm", "cmd/rebound/demo", "e2e"}},
 	{pkg: []string{"store/storetest"}},
-	{pkg: []string{"recovery/inspect/looptest", "recovery/fit/probetest", "recovery/hostiletest"}},
+	{pkg: []string{"recovery/inspect/looptest", "recovery/fit/agenttest", "recovery/hostiletest"}},
 	{pkg: []string{"recovery/recoverytest"}, by: []string{"e2e"}},
 }
 
@@ -101,7 +101,7 @@ var wireReaders = map[string]string{
 	"e2e":                                  "real clients of the gateway",
 	"recovery/inspect/looptest":            "generated requests of agents, for tests",
 	"recovery/hostiletest":                 "generated requests of attackers, for tests",
-	"recovery/fit/probetest":               "generated sessions of agents, for tests",
+	"recovery/fit/agenttest":               "generated sessions of agents, for tests",
 	"cmd/rebound/demo":                     "a client of the gateway, with requests of its own",
 	"cmd/rebound/doctor":                   "a client of providers, with requests of its own",
 	"recovery/classify":                    "upstreams' error texts name fields: they are phrases of the table here",

@@ -12,8 +12,8 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/agenttest"
 	"github.com/rebound-llm/rebound/recovery/fit/count"
-	"github.com/rebound-llm/rebound/recovery/fit/probetest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store/memory"
 )
@@ -102,7 +102,8 @@ func TestDigestSticky(t *testing.T) {
 // digest.
 func TestDigestRolls(t *testing.T) {
 	m := count.NewMeter()
-	c := synthetic(t, 3, 300_000)
+	raw, planted := agenttest.WithFacts(3, 300_000)
+	c := newConversation(t, "synthetic", raw)
 	var held []json.RawMessage // the client's history, rewritten each time
 	var lastText string
 	rolled, at := 0, 0
@@ -133,12 +134,12 @@ func TestDigestRolls(t *testing.T) {
 		}
 		rolled++
 		lastText = d
-		for _, p := range probetest.Probes(1, c.raw(n)) {
-			if p.Kind == probetest.Constraint {
-				facts[p.Text] = facts[p.Text] || strings.Contains(d, p.Text)
+		for _, f := range planted.Constraints {
+			if strings.Contains(textOf(c.raw(n)), f) {
+				facts[f] = facts[f] || strings.Contains(d, f)
 			}
 		}
-		now := probetest.Text(out.Raw())
+		now := textOf(out.Raw())
 		for f := range facts {
 			if !strings.Contains(now, f) {
 				t.Errorf("digest %d has lost %q", rolled, f)
@@ -148,56 +149,46 @@ func TestDigestRolls(t *testing.T) {
 	if rolled < 3 || len(facts) == 0 {
 		t.Errorf("%d digests with %d facts", rolled, len(facts))
 	}
-	whole := probetest.Text((&conversation{Tools: c.Tools, Messages: held}).raw(len(held)))
-	kept, all := 0, 0
-	for seed := range uint64(4) {
-		for _, p := range probetest.Probes(seed, c.raw(len(c.Messages))) {
-			if all++; probetest.Present(p, whole) {
-				kept++
-			} else {
-				t.Logf("lost: %s %q", p.Kind, p.Text)
-			}
-		}
-	}
+	whole := textOf((&conversation{Tools: c.Tools, Messages: held}).raw(len(held)))
+	kept, all := countPlanted(whole, planted)
 	t.Logf("%d digests, one of the other; %d of %d facts survive", rolled, kept, all)
 	if float64(kept) < 0.8*float64(all) {
 		t.Errorf("only %d of %d facts survive", kept, all)
 	}
 }
 
-// Facts survive in small windows without a summariser.
-func TestDigestProbes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("replays whole sessions")
-	}
+// What was planted in a session survives in small windows without a summariser.
+func TestDigestInSmallWindows(t *testing.T) {
 	if fit.RaceEnabled {
 		t.Skip("large, and nothing in it is parallel")
 	}
 	m := count.NewMeter()
-	list := recorded(t)
-	for seed := range uint64(3) {
-		list = append(list, synthetic(t, seed, 600_000))
-	}
 	for _, w := range []struct {
 		window int
 		least  float64
-	}{{64_000, 0.95}, {32_000, 0.95}, {16_000, 0.85}, {8_000, 0.6}} {
-		var kept, left, all, digests int
-		for _, c := range list {
+	}{{64_000, 1}, {32_000, 1}, {16_000, 0.95}, {8_000, 0.9}} {
+		kept, all := 0, 0
+		for seed := range uint64(3) {
+			raw, planted := agenttest.WithFacts(seed, 600_000)
+			c := newConversation(t, fmt.Sprint("synthetic ", seed), raw)
 			b := c.body(t, len(c.Messages))
 			out, r, ok := fit.Compress(fit.Defaults(), b, m, simModel, w.window, w.window/8)
-			if !ok || !slices.Contains(r.Tiers, fit.TierDigest) {
-				continue
+			if !ok || w.window < 64_000 && !slices.Contains(r.Tiers, fit.TierDigest) {
+				t.Fatalf("%s: %v in a window of %d", c.name, r.Tiers, w.window)
 			}
-			digests++
-			k, n := countSurviving(t, c, out.Raw(), "the digest")
-			d, _ := countSurviving(t, c, probetest.DropOldest(c.raw(len(c.Messages)), len(out.Raw())), "")
-			kept, all, left = kept+k, all+n, left+d
+			verify(t, b, out)
+			n, of := countPlanted(textOf(out.Raw()), planted)
+			kept, all = kept+n, all+of
 		}
-		fitted, dropped := float64(kept)/float64(all), float64(left)/float64(all)
-		t.Logf("window %d: %d digests, %.3f of %d facts survive, %.3f when the oldest are dropped", w.window, digests, fitted, all, dropped)
-		if digests == 0 || fitted < w.least || fitted < dropped+0.2 {
-			t.Errorf("window %d: %d digests, %.3f survive, %.3f when the oldest are dropped", w.window, digests, fitted, dropped)
+		t.Logf("window %d: %d of %d facts survive", w.window, kept, all)
+		if float64(kept) < w.least*float64(all) {
+			t.Errorf("window %d: only %d of %d facts survive", w.window, kept, all)
 		}
 	}
+}
+
+// countPlanted returns how many facts of a generated session are in a text, and how many there are.
+func countPlanted(text string, f agenttest.Facts) (kept, all int) {
+	list := slices.Concat(f.Constraints, f.Unresolved, f.Paths)
+	return countIn(text, list), len(list)
 }

@@ -6,19 +6,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rebound-llm/rebound/recovery/fit"
 	"github.com/rebound-llm/rebound/recovery/fit/count"
-	"github.com/rebound-llm/rebound/recovery/fit/probetest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // TestKept counts what survives at a half and at a quarter of the size of every recorded
-// session: touched files, and of five sessions forty written-down facts each. It compares two
-// simple methods: cutting every result to the same length, and dropping the oldest
-// messages. The half is 0.49, since a budget as large as the session needs no fitting.
+// session: touched files, and of five sessions forty written-down facts each. The half is 0.49, since a budget as large as the session needs no fitting.
 func TestKept(t *testing.T) {
 	if fit.RaceEnabled {
 		t.Skip("nothing in it is parallel")
@@ -42,24 +43,21 @@ func TestKept(t *testing.T) {
 				}
 				continue
 			}
-			text := probetest.Text(out.Raw())
-			touched := probetest.Touched(b.Raw())
-			kept := countIn(text, touched)
-			paths, allPaths = paths+kept, allPaths+len(touched)
+			text := textOf(out.Raw())
+			opened := touched(b)
+			kept := countIn(text, opened)
+			paths, allPaths = paths+kept, allPaths+len(opened)
 			if list == nil {
-				t.Logf("%s at %.2f: %d of %d paths in %d of %d tokens, %v", c.name, size.share, kept, len(touched), r.TokensAfter, total, r.Tiers)
+				t.Logf("%s at %.2f: %d of %d paths in %d of %d tokens, %v", c.name, size.share, kept, len(opened), r.TokensAfter, total, r.Tiers)
 				continue
 			}
 			verify(t, b, out)
-			if n := countIn(probetest.Text(b.Raw()), list); n != len(list) {
+			if n := countIn(textOf(b.Raw()), list); n != len(list) {
 				t.Fatalf("%s itself has %d of its facts", c.name, n)
 			}
 			n := countIn(text, list)
 			facts, allFacts = facts+n, allFacts+len(list)
-			even := cutEvenly(t, m, b, int(float64(total)*size.share))
-			dropped := probetest.DropOldest(b.Raw(), int(float64(len(b.Raw()))*size.share))
-			t.Logf("%s at %.2f: %d of %d facts, %d of %d paths in %d of %d tokens, %v; every result cut to one length %d, the oldest dropped %d", c.name,
-				size.share, n, len(list), kept, len(touched), r.TokensAfter, total, r.Tiers, countIn(probetest.Text(even), list), countIn(probetest.Text(dropped), list))
+			t.Logf("%s at %.2f: %d of %d facts, %d of %d paths in %d of %d tokens, %v", c.name, size.share, n, len(list), kept, len(opened), r.TokensAfter, total, r.Tiers)
 			if r.TokensAfter > int(1.05*float64(total)*size.share) {
 				t.Errorf("%s at %.2f: %d tokens", c.name, size.share, r.TokensAfter)
 			}
@@ -98,23 +96,39 @@ func factsOf(t *testing.T, session string) (list []string) {
 	return list
 }
 
-// cutEvenly cuts every result to the same length, half of it from each end.
-func cutEvenly(t *testing.T, m *count.Meter, b *transcript.Body, tokens int) []byte {
-	var out *transcript.Body
-	for length := 64 << 10; length > 16; length = length * 9 / 10 {
-		e := b.Edit()
-		for i, msg := range b.Messages() {
-			if text := msg.Text(); msg.Role == transcript.RoleTool && len(text) > length {
-				e.SetText(i, strings.ToValidUTF8(text[:length/2]+"…"+text[len(text)-length/2:], ""), false)
-			}
+// textOf returns all strings of a request body, decoded. Strings that hold JSON themselves, as arguments of
+// calls do, are included in both forms.
+func textOf(body []byte) string {
+	var b strings.Builder
+	var add func(v gjson.Result)
+	add = func(v gjson.Result) {
+		if v.IsObject() || v.IsArray() {
+			v.ForEach(func(_, v gjson.Result) bool { add(v); return true })
+			return
 		}
-		var err error
-		if out, err = e.Body(); err != nil {
-			t.Fatal(err)
-		}
-		if m.Measure(out, simModel).Total <= tokens {
-			break
+		b.WriteString(v.String() + "\n")
+		if s := strings.TrimSpace(v.String()); v.Type == gjson.String && (strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[")) && gjson.Valid(s) {
+			add(gjson.Parse(s))
 		}
 	}
-	return out.Raw()
+	add(gjson.ParseBytes(body))
+	return b.String()
+}
+
+// opened matches a file in the arguments of a call, and in a command of a text protocol.
+var opened = regexp.MustCompile(`\\"(?:path|file_path|file|filename)\\":\s*\\"([^"\\]+\.\w{1,5})\\"|(?:\\n|")(?:open|create|cat) ([\w./-]+\.\w{1,5})`)
+
+// touched returns the files that the agent opened or wrote.
+func touched(b *transcript.Body) (list []string) {
+	for _, m := range b.Messages() {
+		if m.Role != transcript.RoleAssistant {
+			continue
+		}
+		for _, found := range opened.FindAllSubmatch(m.Raw(), -1) {
+			if f := string(found[1]) + string(found[2]); !slices.Contains(list, f) {
+				list = append(list, f)
+			}
+		}
+	}
+	return list
 }

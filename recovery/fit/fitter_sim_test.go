@@ -13,8 +13,8 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/agenttest"
 	"github.com/rebound-llm/rebound/recovery/fit/count"
-	"github.com/rebound-llm/rebound/recovery/fit/probetest"
 	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -123,7 +123,7 @@ func recorded(t testing.TB) (list []*conversation) {
 }
 
 func synthetic(t testing.TB, seed uint64, size int) *conversation {
-	return newConversation(t, fmt.Sprintf("synthetic-%d", seed), probetest.Synthetic(seed, size))
+	return newConversation(t, fmt.Sprintf("synthetic-%d", seed), agenttest.Synthetic(seed, size))
 }
 
 // provider is a simulated upstream with a window, its own counts, and a prompt cache that

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/rebound-llm/rebound/recovery/fit/probetest"
+	"github.com/rebound-llm/rebound/recovery/fit/agenttest"
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
@@ -51,7 +51,7 @@ func TestFitSessions(t *testing.T) {
 	}{
 		{"long", recorded(t, "pi-large-session-seg0-full"), long},
 		{"short", recorded(t, "pi-large-session-seg0-slice2"), []fitted{{80_000, 1}, {48_000, 1.05}}}, // it hardly exceeds the window at its end
-		{"synthetic", record(t, probetest.Synthetic(11, 600_000)), []fitted{{80_000, 0.88}, {64_000, 0.8}, {48_000, 0.7}}},
+		{"synthetic", record(t, agenttest.Synthetic(11, 600_000)), []fitted{{80_000, 0.88}, {64_000, 0.8}, {48_000, 0.7}}},
 	} {
 		if raceEnabled && c.name != "synthetic" {
 			continue
@@ -189,7 +189,7 @@ func TestNotesAndFitting(t *testing.T) {
 // store, however slow the store is.
 func TestFitAtOnce(t *testing.T) {
 	t.Parallel()
-	s := record(t, probetest.Synthetic(5, 300_000))
+	s := record(t, agenttest.Synthetic(5, 300_000))
 	w := newWindowed(40_000)
 	up := startStrict(t, w.ask)
 	server := storetest.StartRedis(t)
@@ -221,7 +221,7 @@ func (g *gateway) sent(w *windowed, body string) []byte {
 func TestFitStoreTrips(t *testing.T) {
 	t.Parallel()
 	p := startStoreCounter(t, storetest.StartRedis(t).Addr())
-	s := record(t, probetest.Synthetic(5, 200_000))
+	s := record(t, agenttest.Synthetic(5, 200_000))
 	w := newWindowed(0)
 	up := startStrict(t, w.ask)
 	_, list := twoReplicas(t, up, "redis://"+p.addr+"/0", noNotes, patientLimits)
@@ -257,7 +257,7 @@ const noNotes = "inspect: {enabled: false}"
 // A request that cannot be fitted, or must not be, gets the upstream's own error.
 func TestFitLeavesAlone(t *testing.T) {
 	t.Parallel()
-	s := record(t, probetest.Synthetic(5, 200_000))
+	s := record(t, agenttest.Synthetic(5, 200_000))
 	last := s.body(s.ends[len(s.ends)-1])
 	words := strings.Repeat("Every word of this message is from the user and has to stay. ", 4000)
 	bare := func(messages string) string { return fmt.Sprintf(`{"model":%q,"messages":[%s]}`, fitModel, messages) }
@@ -298,7 +298,7 @@ func TestFitLeavesAlone(t *testing.T) {
 // If the target refuses a session's edits, the gateway sends the client's bytes, and the client gets their real error.
 func TestFitRefused(t *testing.T) {
 	t.Parallel()
-	s := record(t, probetest.Synthetic(5, 200_000))
+	s := record(t, agenttest.Synthetic(5, 200_000))
 	w := newWindowed(40_000)
 	strictly := false
 	up := startStrict(t, func(body []byte) verdict {
@@ -328,7 +328,7 @@ func TestFitRefused(t *testing.T) {
 // If the target refuses the first fitted copy, the client learns that its request is too long.
 func TestFitRefusedAtOnce(t *testing.T) {
 	t.Parallel()
-	s := record(t, probetest.Synthetic(5, 200_000))
+	s := record(t, agenttest.Synthetic(5, 200_000))
 	w := newWindowed(40_000)
 	up := startStrict(t, func(body []byte) verdict {
 		if bytes.Contains(body, []byte("_compressed")) {
@@ -346,7 +346,7 @@ func TestFitRefusedAtOnce(t *testing.T) {
 // A picture is not counted by its bytes, and stays when the history around it is shortened.
 func TestFitPictures(t *testing.T) {
 	t.Parallel()
-	s := record(t, probetest.Synthetic(5, 200_000))
+	s := record(t, agenttest.Synthetic(5, 200_000))
 	// The header of a PNG of 512 by 512 pixels, and then nothing of meaning.
 	header := []byte{0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 2, 0, 0, 0, 2, 0, 8, 2, 0, 0, 0}
 	picture := fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"It looks like this:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}]}`,
@@ -354,7 +354,7 @@ func TestFitPictures(t *testing.T) {
 	w := newWindowed(40_000)
 	up := startStrict(t, w.ask)
 	g := launch(t, up.config(noNotes, fastRecovery))
-	end, other := s.ends[len(s.ends)-1], record(t, probetest.Synthetic(6, 200_000))
+	end, other := s.ends[len(s.ends)-1], record(t, agenttest.Synthetic(6, 200_000))
 	if r := g.must(other.body(other.ends[len(other.ends)-1])); r.recovery() != "fit" { // now the window is known
 		t.Fatalf("not fitted: %v", r)
 	}
@@ -376,7 +376,7 @@ func TestFitPictures(t *testing.T) {
 // Small requests are not changed, also if the window is known.
 func TestFitHealthy(t *testing.T) {
 	t.Parallel()
-	s, other := record(t, probetest.Synthetic(5, 200_000)), record(t, probetest.Synthetic(6, 200_000))
+	s, other := record(t, agenttest.Synthetic(5, 200_000)), record(t, agenttest.Synthetic(6, 200_000))
 	w := newWindowed(40_000)
 	up := startStrict(t, w.ask)
 	g := launch(t, up.config(noNotes, fastRecovery))

@@ -1,4 +1,4 @@
-package probetest
+package agenttest
 
 import (
 	"fmt"
@@ -64,11 +64,14 @@ func (a *generator) file() string {
 	return a.names[max(a.IntN(n), a.IntN(n))]
 }
 
-func (a *generator) readStep(f string) synStep {
-	if a.currentReads[f] {
-		a.facts.rereads++
+func (a *generator) touch(f string) {
+	if !slices.Contains(a.facts.Paths, f) {
+		a.facts.Paths = append(a.facts.Paths, f)
 	}
-	a.currentReads[f], a.facts.paths[f] = true, true
+}
+
+func (a *generator) readStep(f string) synStep {
+	a.touch(f)
 	return synStep{"read", []string{"path", f}, strings.Join(a.files[f], "\n") + "\n"}
 }
 
@@ -97,12 +100,8 @@ func (a *generator) edit(f, text string) {
 	for i := range after {
 		after[i] = a.line()
 	}
-	if a.currentReads[f] {
-		a.facts.staleReads++
-		a.currentReads[f] = false
-	}
 	a.files[f] = slices.Concat(lines[:at], after, lines[at+2:])
-	a.facts.paths[f] = true
+	a.touch(f)
 	if text == "" {
 		text = a.choose("", "Now the change in "+f+".", a.thoughts(1))
 	}
@@ -111,7 +110,7 @@ func (a *generator) edit(f, text string) {
 
 func (a *generator) write() {
 	f := a.newFile(30 + a.IntN(60))
-	a.facts.paths[f] = true
+	a.touch(f)
 	a.step("I'll put that into a file of its own.", synStep{"write", []string{"path", f, "content", strings.Join(a.files[f], "\n")}, "Wrote " + f})
 }
 
@@ -157,21 +156,20 @@ func (a *generator) failThenFix() {
 		a.edit(a.file(), "")
 	}
 	a.step("Again.", synStep{"bash", []string{"command", command}, a.testOutput("")})
-	a.facts.resolved = append(a.facts.resolved, failure)
 }
 
 // failAndLeave runs a command that fails and continues with something else.
 func (a *generator) failAndLeave() {
 	failure := a.failure()
-	a.facts.unresolved = append(a.facts.unresolved, failure)
-	a.step("", synStep{"bash", []string{"command", fmt.Sprintf("node scripts/replay-%d.mjs --orders %d", len(a.facts.unresolved), a.IntN(9000))}, a.testOutput(failure)})
+	a.facts.Unresolved = append(a.facts.Unresolved, failure)
+	a.step("", synStep{"bash", []string{"command", fmt.Sprintf("node scripts/replay-%d.mjs --orders %d", len(a.facts.Unresolved), a.IntN(9000))}, a.testOutput(failure)})
 	a.step("That is another matter; I'll come back to it.", a.readStep(a.file()))
 }
 
 func (a *generator) longOutput() {
 	var b strings.Builder
 	log := "logs/" + a.word() + ".log"
-	a.facts.paths[log] = true
+	a.touch(log)
 	for range a.scaleLines(40 + a.IntN(120)) {
 		fmt.Fprintf(&b, "2025-03-%02dT%02d:%02d:%02d.%03dZ INFO  [%s] %s %s=%d\n", 1+a.IntN(28), a.IntN(24), a.IntN(60), a.IntN(60), a.IntN(1000), a.word(), a.name(), a.word(), a.IntN(1e6))
 	}
@@ -180,10 +178,10 @@ func (a *generator) longOutput() {
 
 // constraint returns a restricting sentence that is unique in the session.
 func (a *generator) constraint() string {
-	n := len(a.facts.constraints) + 1
+	n := len(a.facts.Constraints) + 1
 	s := a.choose("Never change the schema of the table ", "Don't touch the public interface of ", "You must keep the old behaviour of ", "Always round half up in ",
 		"Use only integer cents in ", "Do not add a dependency to ") + fmt.Sprintf("%s_%d", a.word(), n)
-	a.facts.constraints = append(a.facts.constraints, s)
+	a.facts.Constraints = append(a.facts.Constraints, s)
 	return s + "."
 }
 

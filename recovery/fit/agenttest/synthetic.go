@@ -1,4 +1,4 @@
-package probetest
+package agenttest
 
 import (
 	"bytes"
@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// facts are the known contents of a synthetic session.
-type facts struct {
-	constraints, unresolved, resolved []string
-	paths                             map[string]bool
-	rereads, staleReads               int // repeated reads; reads that an edit outdated
+// Facts are what a session must still say after it was shortened.
+type Facts struct {
+	Constraints []string // sentences of the user that restrict the work
+	Unresolved  []string // errors of commands that have not succeeded since
+	Paths       []string // files that were read, edited or written
 }
 
 // Synthetic generates a chat request of about approxBytes, at least about 20 KB: a coding
@@ -21,7 +21,7 @@ type facts struct {
 // at the beginning and sometimes later. The request ends with a result. Four bytes are
 // about one token.
 func Synthetic(seed uint64, approxBytes int) []byte {
-	body, _ := generate(seed, approxBytes)
+	body, _ := WithFacts(seed, approxBytes)
 	return body
 }
 
@@ -56,11 +56,10 @@ type generator struct {
 	messages []synMessage
 	size     int
 	// sizePercent is the size of files and outputs, relative to a long session.
-	sizePercent  int
-	names        []string            // of the files, in the order of creation
-	files        map[string][]string // lines
-	currentReads map[string]bool     // files whose current content the agent has read
-	facts        facts
+	sizePercent int
+	names       []string            // of the files, in the order of creation
+	files       map[string][]string // lines
+	facts       Facts
 }
 
 // synTools returns the tools. Their arguments are required strings.
@@ -87,9 +86,9 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-func generate(seed uint64, approxBytes int) ([]byte, facts) {
-	a := &generator{Rand: rand.New(rand.NewPCG(seed, 0x5e55)), files: map[string][]string{}, currentReads: map[string]bool{}}
-	a.facts.paths, a.sizePercent = map[string]bool{}, max(10, min(100, approxBytes/2000))
+// WithFacts is Synthetic and the facts of the session.
+func WithFacts(seed uint64, approxBytes int) ([]byte, Facts) {
+	a := &generator{Rand: rand.New(rand.NewPCG(seed, 0x5e55)), files: map[string][]string{}, sizePercent: max(10, min(100, approxBytes/2000))}
 	for range 6 {
 		a.newFile(30 + a.IntN(120))
 	}
