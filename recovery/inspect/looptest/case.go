@@ -31,17 +31,7 @@ type Case struct {
 	From, By, Until int
 }
 
-// Cases makes n cases. The same seed gives the same bytes. It holds all of them in memory, about 220 KB each;
-// use At for very many.
-func Cases(seed uint64, n int) []Case {
-	out := make([]Case, 0, max(n, 0))
-	for i := range n {
-		out = append(out, At(seed, i))
-	}
-	return out
-}
-
-// At makes the i-th case of a seed. Even cases are healthy; scenarios alternate.
+// At makes the i-th case of a seed, of about 220 KB. Even cases are healthy; scenarios alternate.
 func At(seed uint64, i int) Case { return at(seed, i, healthy, planted) }
 
 // RoundsAt is At for loops of several different calls and of calls in which only a number grows, and for their

@@ -2,7 +2,7 @@
 // request bodies in the chat format, as an agent sends them one after the
 // other. It is for tests only.
 //
-//	Cases(seed, n) -> At(seed, i) for each i
+//	At(seed, i): repeated calls and texts
 //	RoundsAt(seed, i): the same for cycles and counters
 //	WorkAt(label, seed, i): compilers, tests, linters, deployments and polls of eleven agents
 //	At: plan (a style, a task, turns) -> write each message once -> one body per request

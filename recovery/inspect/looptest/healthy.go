@@ -31,7 +31,7 @@ var healthy = []scenario{
 		1 = => {"status":"completed","checked_at":"{STAMP}","elapsed_seconds":{up}}
 		or
 		2-5 @check_run run_id={big} => {"status":"{state}","checked_at":"{STAMP}","elapsed_seconds":{up}}`},
-	{"parallel_identical", "", "identical calls in one turn are one occurrence", callsOnly, func(s *session) { s.parallel(s.either(settled, 0.4, failing)) }, ""},
+	{"parallel_identical", "", "identical calls in one turn are one occurrence", callsOnly, func(s *session) { s.parallel(s.settledOr(0.4)) }, ""},
 	{"reread_after_edit", "", "the file was edited between the reads", anyForm, nil, `
 		2-4 @read {path} => {code}{LINE}
 		@edit {path} => {updated}

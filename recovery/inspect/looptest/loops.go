@@ -75,12 +75,12 @@ func (s *session) source(script string) source {
 	}}
 }
 
-// either returns a source of the first script, or with the given chance of the other.
-func (s *session) either(script string, chance float64, other string) source {
+// settledOr returns a source of calls that succeed, or with the given chance of calls that fail.
+func (s *session) settledOr(chance float64) source {
 	if s.chance(chance) {
-		script = other
+		return s.source(failing)
 	}
-	return s.source(script)
+	return s.source(settled)
 }
 
 // different returns n sources with different calls.
@@ -122,7 +122,7 @@ func (s *session) sameError()  { s.repeat(s.source(failing)) }
 func (s *session) sameResult() { s.repeat(s.source(settled)) }
 
 func (s *session) alternation() {
-	s.repeat(s.different(2, func() source { return s.either(settled, 0.5, failing) })...)
+	s.repeat(s.different(2, func() source { return s.settledOr(0.5) })...)
 }
 
 func (s *session) flipFlop() {

@@ -65,11 +65,11 @@ var plantedRounds = []scenario{
 
 // round repeats n different calls.
 func (s *session) round(n int) {
-	s.repeat(s.different(n, func() source { return s.either(settled, 0.4, failing) })...)
+	s.repeat(s.different(n, func() source { return s.settledOr(0.4) })...)
 }
 
 func (s *session) backbone() {
-	list := s.different(3, func() source { return s.either(settled, 0.4, failing) })
+	list := s.different(3, func() source { return s.settledOr(0.4) })
 	s.repeat(list[0], list[1], list[0], list[2])
 }
 
