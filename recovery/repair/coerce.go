@@ -32,10 +32,10 @@ type coercer struct {
 	lossless bool
 }
 
-// coerce returns a coerced copy of v, with the rules that changed it.
+// coerce coerces v, whose parts it changes, and returns the result with the rules that were applied.
 func coerce(v *value, doc any, work *int, lossless bool) (*value, []string) {
 	c := &coercer{root: doc, workLeft: work, lossless: lossless}
-	out := c.coerce(v.clone(), doc, 0)
+	out := c.coerce(v, doc, 0)
 	return out, c.rules
 }
 

@@ -143,21 +143,3 @@ func (v *value) equal(w *value) bool {
 	}
 	return v.text == w.text
 }
-
-// clone returns a deep copy.
-func (v *value) clone() *value {
-	c := &value{kind: v.kind, text: v.text}
-	if v.items != nil {
-		c.items = make([]*value, len(v.items))
-		for i, item := range v.items {
-			c.items[i] = item.clone()
-		}
-	}
-	if v.members != nil {
-		c.members = make([]member, len(v.members))
-		for i, m := range v.members {
-			c.members[i] = member{m.name, m.lit, m.val.clone()}
-		}
-	}
-	return c
-}
