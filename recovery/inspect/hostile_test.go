@@ -14,7 +14,7 @@ import (
 )
 
 func TestHostileHistories(t *testing.T) {
-	stage := inspect.NewStage(inspect.Defaults(), inspect.RulesForTests(), silent{})
+	stage := inspect.NewStage(inspect.Defaults(), inspect.RulesForTests(), unheard{})
 	hostiletest.Linear(t, hostiletest.Requests(), func(input string) func() {
 		b, err := transcript.Parse([]byte(input), transcript.Chat, transcript.Limits{})
 		if err != nil {

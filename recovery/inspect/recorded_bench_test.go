@@ -51,7 +51,7 @@ func BenchmarkRecorded(b *testing.B) {
 	for _, body := range bodies {
 		body.Messages() // any step needs those
 	}
-	s := inspect.NewStage(inspect.Defaults(), inspect.RulesForTests(), silent{})
+	s := inspect.NewStage(inspect.Defaults(), inspect.RulesForTests(), unheard{})
 	round := func() {
 		inspect.ForgetForTests()
 		for _, body := range bodies {

@@ -467,17 +467,6 @@ func FuzzDialects(f *testing.F) {
 	})
 }
 
-func BenchmarkValidCall(b *testing.B) {
-	req, m := withTools(b, ""), mender()
-	d := call("get_weather", seeds[0])
-	b.ReportAllocs()
-	for b.Loop() {
-		if m.Mend(req, d).Judgement != recovery.JudgePass {
-			b.Fatal("it does not pass")
-		}
-	}
-}
-
 // fullBudget returns the work of a new answer.
 func fullBudget() *int {
 	n := maxAnswerWork

@@ -155,13 +155,3 @@ func FuzzWatch(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkWatch(b *testing.B) {
-	text := []byte(variedText())
-	w := newWatch(Defaults().Repetition)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		w.Feed(recovery.PartText, text)
-		w.detected = false
-	}
-}

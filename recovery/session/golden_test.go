@@ -112,29 +112,3 @@ func TestGolden(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkIdentify(b *testing.B) {
-	for _, size := range []int{1 << 10, 100 << 10} {
-		raw := agent(size)
-		in := Input{Body: parse(b, raw), Credential: []byte("sk-bench-0123456789abcdef")}
-		in.Body.Messages()
-		b.Run(fmt.Sprintf("Identify/%dKB", size>>10), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				Identify(in)
-			}
-		})
-		b.Run(fmt.Sprintf("Side/%dKB", size>>10), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				SideOf(in.Body)
-			}
-		})
-		b.Run(fmt.Sprintf("Pin/%dKB", size>>10), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				UserTurnOf(in)
-			}
-		})
-	}
-}

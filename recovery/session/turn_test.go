@@ -179,6 +179,7 @@ func BenchmarkSession(b *testing.B) {
 			"Identify":   func() { Identify(c.in) },
 			"Affinity":   func() { Affinity(c.in) },
 			"UserTurnOf": func() { UserTurnOf(c.in) },
+			"SideOf":     func() { SideOf(c.in.Body) },
 		} {
 			b.Run(name+"/"+c.name, func(b *testing.B) {
 				b.ReportAllocs()
