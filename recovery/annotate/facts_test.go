@@ -15,10 +15,7 @@ import (
 // seen is an exchange as the stage before this one leaves it.
 func (c *talk) seen(t testing.TB) *recovery.Exchange {
 	t.Helper()
-	b, err := transcript.Parse(c.bytes(), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, c.bytes(), transcript.Chat)
 	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: "s"}}
 	if err := inspect.NewStage(inspect.Defaults(), toolRules, &recoverytest.Observer{}).Prepare(t.Context(), x); err != nil {
 		t.Fatal(err)

@@ -133,10 +133,7 @@ func (c *talk) bytes() []byte {
 // second of the same.
 func exchange(t testing.TB, raw []byte) *recovery.Exchange {
 	t.Helper()
-	b, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, raw, transcript.Chat)
 	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct}, Conversation: recovery.Conversation{Session: "s"}}
 	for _, r := range trajectory.Results(b) {
 		x.Results = append(x.Results, toolRules.Judge(r))

@@ -50,10 +50,7 @@ func TestNotesKeepThePrefix(t *testing.T) {
 			if json.Unmarshal(rec.Messages[n], &next) != nil || next.Role != "assistant" {
 				continue
 			}
-			b, err := transcript.Parse(body(n), transcript.Chat, transcript.Limits{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := recoverytest.Parse(t, body(n), transcript.Chat)
 			x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Mode: recovery.ModeAct}}
 			if err := judge.Prepare(t.Context(), x); err != nil {
 				t.Fatal(err)

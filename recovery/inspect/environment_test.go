@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -63,10 +64,7 @@ func TestEnvironmentsAreWhole(t *testing.T) {
 		}
 		for n := 2; n <= len(rec.Messages); n++ {
 			body, _ := json.Marshal(map[string]any{"messages": rec.Messages[:n]})
-			b, err := transcript.Parse(body, transcript.Chat, transcript.Limits{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := recoverytest.Parse(t, body, transcript.Chat)
 			x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}})
 			if x.Turn.Failure != nil {
 				failing++

@@ -9,6 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/hostiletest"
 	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -47,10 +48,7 @@ func TestAnswersToManyCalls(t *testing.T) {
 			answers.WriteString(`,{"role":"tool","tool_call_id":` + id + `,"name":"own","content":"x"}`)
 		}
 		raw := `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[` + strings.TrimSuffix(calls.String(), ",") + `]}` + answers.String() + `]}`
-		b, err := transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, raw, transcript.Chat)
 		var got []string
 		for _, r := range trajectory.Results(b) {
 			if r.Tool != "other" {

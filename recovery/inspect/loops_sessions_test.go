@@ -12,6 +12,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/inspect/looptest"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -25,10 +26,7 @@ var (
 
 func parse(t testing.TB, raw []byte) *transcript.Body {
 	t.Helper()
-	b, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, raw, transcript.Chat)
 	return b
 }
 

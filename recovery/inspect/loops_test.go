@@ -6,15 +6,13 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 func parsed(t testing.TB, raw []byte) *transcript.Body {
 	t.Helper()
-	b, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, raw, transcript.Chat)
 	return b
 }
 

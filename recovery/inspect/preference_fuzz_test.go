@@ -7,6 +7,7 @@ import (
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -24,10 +25,7 @@ func FuzzPreferences(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := transcript.Parse([]byte(`{"model":"m","messages":[{"role":"user","content":`+string(raw)+`}]}`), transcript.Chat, transcript.Limits{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := recoverytest.Parse(t, `{"model":"m","messages":[{"role":"user","content":`+string(raw)+`}]}`, transcript.Chat)
 			a := p.Barred(b)
 			if again := p.Barred(b); again != a {
 				t.Fatalf("%q: %v, and then %v", text, a, again)

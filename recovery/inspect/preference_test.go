@@ -6,6 +6,7 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -22,10 +23,7 @@ func TestPreferenceExamples(t *testing.T) {
 func TestPreferencesOfOthers(t *testing.T) {
 	p := inspect.NewPreferences(configs.PreferenceRules)
 	for text, want := range map[string]recovery.Deeds{"never ask twice. ref dmdoncpchgafpcph": 0, "never use sudo. ref  bheniaaofeljlhbb": recovery.Elevates} {
-		b, err := transcript.Parse([]byte(`{"model":"m","messages":[{"role":"system","content":"`+text+`"},{"role":"user","content":"Hi"}]}`), transcript.Chat, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, `{"model":"m","messages":[{"role":"system","content":"`+text+`"},{"role":"user","content":"Hi"}]}`, transcript.Chat)
 		if got := p.Barred(b); got != want {
 			t.Errorf("%q rules out %v, want %v", text, got, want)
 		}

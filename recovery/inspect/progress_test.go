@@ -7,6 +7,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/inspect/looptest"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -22,10 +23,7 @@ func TestProgressOfMadeSessions(t *testing.T) {
 		stuck, sessions := 0, 100
 		for i := range sessions {
 			w := looptest.WorkAt(c.label, 1, i)
-			b, err := transcript.Parse(w.Bodies[len(w.Bodies)-1], transcript.Chat, transcript.Limits{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := recoverytest.Parse(t, w.Bodies[len(w.Bodies)-1], transcript.Chat)
 			p := rules.Progress(b)
 			if p.Stuck {
 				stuck++
@@ -61,10 +59,7 @@ func TestStageFindings(t *testing.T) {
 			recovery.Installs | recovery.Elevates},
 		"a success": {body: start + step("1", "ls", "a.json b.txt c.go")},
 	} {
-		b, err := transcript.Parse([]byte(c.body+"]}"), transcript.Chat, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, c.body+"]}", transcript.Chat)
 		stage := inspect.NewStage(inspect.Defaults(), inspect.RulesForTests(), unheard{})
 		stage.Preferences = inspect.NewPreferences(configs.PreferenceRules)
 		x := &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -18,10 +19,7 @@ func exchange(t testing.TB, tokens int, extra string) *recovery.Exchange {
 	t.Helper()
 	head, tail := `{"model":"m",`+extra+`"messages":[{"role":"user","content":"`, `"}]}`
 	raw := head + strings.Repeat("x", max(0, tokens*4-len(head)-len(tail))) + tail
-	b, err := transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, raw, transcript.Chat)
 	return &recovery.Exchange{Request: recovery.Request{Body: b, Model: "m", Streaming: true}}
 }
 
@@ -262,10 +260,7 @@ func TestValidate(t *testing.T) {
 // TestSigns: signs of life prolong the limit; in Responses nothing takes long before the response is created.
 func TestSigns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		responses, err := transcript.Parse([]byte(`{"model":"o3","reasoning":{"effort":"high"},"input":"hi"}`), transcript.Responses, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		responses := recoverytest.Parse(t, `{"model":"o3","reasoning":{"effort":"high"},"input":"hi"}`, transcript.Responses)
 		chat := func(extra string) *recovery.Exchange { return exchange(t, 100, extra) }
 		s := time.Second
 		for _, c := range []struct {

@@ -131,10 +131,7 @@ func stuck(t testing.TB, session, tool string, n int) *recovery.Exchange {
 	for i := range n {
 		messages = append(messages, called(tool, i+1), answered(i+1, "E41"))
 	}
-	b, err := transcript.Parse([]byte(`{"model":"m","tools":`+tools+`,"messages":[`+strings.Join(messages, ",")+`]}`), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, `{"model":"m","tools":`+tools+`,"messages":[`+strings.Join(messages, ",")+`]}`, transcript.Chat)
 	f := recovery.ToolFailure{Index: len(messages) - 1, CallID: fmt.Sprint("c", n), Tool: tool, Arguments: `{"id":"Ada"}`, Category: recovery.CategoryNone, Failed: true, Confidence: 1, Line: "E41",
 		Fingerprint: uint64(len(tool))}
 	x := &recovery.Exchange{Request: recovery.Request{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct, Started: time.Now()},
@@ -504,10 +501,7 @@ func TestPromptIsBounded(t *testing.T) {
 		g := start(t, &brain{text: good}, nil)
 		x := stuck(t, "s", "get", 60)
 		big := strings.ReplaceAll(string(x.Body.Raw()), `"E41"`, `"`+strings.Repeat("word ", 20_000)+`"`)
-		b, err := transcript.Parse([]byte(big), transcript.Chat, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, big, transcript.Chat)
 		x.Body = b
 		g.prepare(x)
 		synctest.Wait()
