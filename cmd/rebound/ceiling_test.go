@@ -20,7 +20,7 @@ var ceilings = map[string]int{
 	"recovery/inspect":    4883,
 	"recovery/learn":      2069,
 	"recovery/plan":       1803,
-	"recovery/repair":     4961,
+	"recovery/repair":     4941,
 	"recovery/rule":       1267,
 	"recovery/trajectory": 2910,
 	"recovery/transcript": 5826,

@@ -93,10 +93,19 @@ func exact(v any) any {
 }
 
 // TestMalformed judges malformed answers that were collected without knowledge of the
-// rules. No repair may be wrong, and a minimum share must be repaired.
+// rules. No repair may be wrong, a minimum share must be repaired, and each rule must be needed.
 func TestMalformed(t *testing.T) {
-	for file, least := range map[string]int{"cases.jsonl": 99, "blind.jsonl": 95} {
-		t.Run(file, func(t *testing.T) { judgeRows(t, file, least) })
+	applied := map[string]bool{}
+	for file, least := range map[string]int{"cases.jsonl": 100, "blind.jsonl": 97} {
+		t.Run(file, func(t *testing.T) { judgeRows(t, file, least, applied) })
+	}
+	for _, rule := range []string{ruleFence, ruleTokens, ruleTags, ruleEncoded, ruleWrapper, ruleRepeated, ruleProse, ruleListOfOne, ruleEmpty, ruleParameters, rulePaths,
+		ruleToNumber, ruleToBool, ruleToString, ruleToList, ruleFromList, ruleParseInside, ruleKeyAlias, ruleEnum, ruleDropNull,
+		ruleTrailingComma, ruleComma, ruleColon, ruleSingleQuotes, ruleSmartQuotes, ruleKeys, ruleControls, ruleEscapes, ruleComments, ruleBrackets, ruleExtraBrackets,
+		ruleNamePrefix, ruleNameNamespace, ruleNameSpelling, ruleNameNear, ruleLeak, ruleParallel, ruleJoined, ruleLanguageTag} {
+		if !applied[rule] {
+			t.Errorf("no case needs %s", rule)
+		}
 	}
 }
 
@@ -113,8 +122,9 @@ func toolsets(t *testing.T) (sets map[string]json.RawMessage) {
 	return sets
 }
 
-// judgeRows judges the rows of a file. At least least percent of those that expect a repair must get it.
-func judgeRows(t *testing.T, file string, least int) {
+// judgeRows judges the rows of a file. At least least percent of those that expect a repair must get it. It adds the rules of
+// right repairs to applied.
+func judgeRows(t *testing.T, file string, least int, applied map[string]bool) {
 	data, err := os.ReadFile(filepath.Join("testdata", "malformed", file))
 	if err != nil {
 		t.Fatal(err)
@@ -156,6 +166,9 @@ func judgeRows(t *testing.T, file string, least int) {
 			t.Errorf("WRONG %s (%s) expects %s: %s %s", r.ID, family, r.Expect, got, detail)
 		case r.Expect == "mend" && got == "mend":
 			f.mended++
+			for _, rule := range strings.Fields(detail) {
+				applied[rule] = true
+			}
 		case r.Expect == "mend":
 			t.Logf("missed %s (%s): %s %s", r.ID, family, got, detail)
 		case got == "ask":

@@ -67,3 +67,11 @@ func TestReferences(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// TestNullAsText: where a schema allows null and no text, "None" is null.
+func TestNullAsText(t *testing.T) {
+	v := mender().Mend(withTools(t, ""), call("get_weather", `{"city":"Paris","limit":"None"}`))
+	if v.Judgement != recovery.JudgeReplace || v.Calls[0].Arguments != `{"city":"Paris","limit":null}` {
+		t.Errorf("%+v", v)
+	}
+}
