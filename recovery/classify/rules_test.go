@@ -128,6 +128,13 @@ func TestMistaken(t *testing.T) {
 			`st_error"}}`, recovery.UnsupportedParameter, "tools[0].function.strict"},
 		{400, `{"error":{"object":"error","type":"invalid_request_error","message":"Extra inputs are not permitted, field: 'messages[2].reasoning'` +
 			`, value: 'x'"}}`, recovery.UnsupportedParameter, "messages[2].reasoning"},
+		{429, `{"error":{"message":"Rate limit reached. Please reduce the length of your prompt or try again in 20s."}}`, recovery.RateLimit, ""},
+		{400, `{"error":{"message":"invalid params, invalid role (2013)"}}`, recovery.InvalidRequest, "role"},
+		{400, `{"error":{"message":"'messages[3].content': maximum length of 256000 characters exceeded"}}`, recovery.InvalidRequest, "messages[3].content"},
+		{400, `{"error":{"message":"context window is too small for this model: minimum is 16000 tokens"}}`, recovery.InvalidRequest, ""},
+		{401, `{"error":{"message":"The access token expired; too many tokens were issued"}}`, recovery.Auth, ""},
+		{403, `{"error":{"message":"access token has exceeded its quota"}}`, recovery.QuotaExhausted, ""},
+		{413, `{"error":{"message":"Request body too large. Max size: 8000000 bytes."}}`, recovery.PayloadTooLarge, ""},
 	} {
 		d := tb.Classify(recovery.Evidence{Phase: recovery.PhaseStatus, Status: c.status, Body: []byte(c.body), Now: noon})
 		if d.Spec.Class != c.class {
