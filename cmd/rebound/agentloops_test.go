@@ -1,12 +1,8 @@
 package main_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +22,6 @@ import (
 var (
 	workSeed = flag.Uint64("workseed", 1, "seed of the measured sessions")
 	workRuns = flag.Int("workruns", 0, "measured sessions of each label; 0 is a few of each situation")
-	workDir  = flag.String("workfolder", "../../recovery/inspect/testdata/trajectories", "folder with recorded sessions")
 )
 
 // stages are the stages that an agent's request passes before a model is called.
@@ -134,40 +129,6 @@ func TestAgentsAtWork(t *testing.T) {
 			t.Logf("%d sessions, %d requests: %d stopped, %d told firmly, %d hinted, %d missed, %d stopped without a firm hint", runs, requests, stopped, firm, soft, missed, unwarned)
 		})
 	}
-}
-
-// Recorded sessions, cut at each turn: none is stopped, and only one gets a firm note, that of an agent that repeats the
-// same booking in vain.
-func TestRecordedAgents(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(*workDir, "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no sessions: %v", err)
-	}
-	s, requests := newStages(t), 0
-	for _, name := range files {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var session struct{ Messages []json.RawMessage }
-		if err := json.Unmarshal(raw, &session); err != nil {
-			t.Fatal(err)
-		}
-		for n := 1; n <= len(session.Messages); n++ {
-			if n < len(session.Messages) && !bytes.Contains(session.Messages[n], []byte(`"assistant"`)) {
-				continue
-			}
-			body, err := json.Marshal(map[string]any{"model": "m", "messages": session.Messages[:n]})
-			if err != nil {
-				t.Fatal(err)
-			}
-			requests++
-			if m := s.prepare(t, name, body); m.stopped || m.firm && filepath.Base(name) != "tau-airline-109.json" {
-				t.Errorf("%s, %d messages: stopped %v, told %s", filepath.Base(name), n, m.stopped, m.note)
-			}
-		}
-	}
-	t.Logf("%d requests of %d sessions", requests, len(files))
 }
 
 func detail(all []stageResult, k int, w looptest.Work) string {
