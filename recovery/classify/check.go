@@ -1,41 +1,24 @@
 package classify
 
 import (
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// Check runs the examples of the first n rules, or of all rules if n is negative.
-// A rule must decide its examples and none of its lookalikes. The error joins one
-// error per mismatch; each starts with its place, as in "rules[2].examples[0]: …".
+// Check tries the examples of the first n rules, or of all if n is negative: see [rule.List.Check].
 func (t *Table) Check(n int) error {
 	list, err := t.rules()
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for i := range list.Len() {
-		if n >= 0 && i >= n {
-			break
-		}
-		r := list.Rule(i)
-		for j, text := range r.Examples {
-			if name, spec := t.decide(read(example(text), nil)); name != r.Name {
-				errs = append(errs, fmt.Errorf("rules[%d].examples[%d]: is decided by %s (%s), not by %s", i, j, name, spec.Class, r.Name))
-			}
-		}
-		for j, text := range r.Lookalikes {
-			if name, _ := t.decide(read(example(text), nil)); name == r.Name {
-				errs = append(errs, fmt.Errorf("rules[%d].lookalikes[%d]: is decided by %s, but it should not be", i, j, name))
-			}
-		}
-	}
-	return errors.Join(errs...)
+	return list.Check(n, func(_ *rule.Rule, text string) []string {
+		name, _ := t.decide(read(example(text), nil))
+		return []string{name}
+	})
 }
 
 // example parses a rule's example: a status and the body, as in "429 Rate limit

@@ -110,7 +110,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 		return s, "", true
 	}
 	if m.Said == unknown && !m.Logged && !m.Record && m.Message != "" && !m.HasOutput && m.Fields <= 4 {
-		if r := v.match(m.Message, false); r != nil {
+		if r := v.match(m.Message); r != nil {
 			v.set(failed, "json-message")
 			return m.Message, "", true
 		}
@@ -323,7 +323,7 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 		v.decided = finding{true, recovery.CategoryNone, possible, "error-line", text}
 		if errorName.MatchString(more) {
 			v.decided = finding{} // a list of errors that was read from a file
-		} else if r := v.match(first, false); r != nil && (more == "" || stackLine.MatchString(more)) {
+		} else if r := v.match(first); r != nil && (more == "" || stackLine.MatchString(more)) {
 			v.decided = v.findingOf(r, first, worded)
 		}
 	}

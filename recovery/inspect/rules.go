@@ -1,10 +1,7 @@
 package inspect
 
 import (
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -256,12 +253,11 @@ func (v *view) Near(at int, matches func(text string) bool) bool {
 	return at >= 0 && slices.ContainsFunc(v.lines[max(0, at-near):at], func(l line) bool { return matches(short(l.text)) })
 }
 
-// match returns the failure rule that decides a text, or nil. It tries guesses only if asked, and only after all
-// other rules.
-func (v *view) match(text string, guesses bool) *rule.Rule {
-	return v.failure(&line{text: text}, -1, guesses)
-}
+// match returns the failure rule that decides a text, or nil.
+func (v *view) match(text string) *rule.Rule { return v.failure(&line{text: text}, -1, false) }
 
+// failure returns the failure rule that decides a line, or nil. It tries guesses only if asked, and only after all
+// other rules.
 func (v *view) failure(l *line, at int, guesses bool) *rule.Rule {
 	if r := v.firstOf(l, at, forms, ""); r != nil || !guesses {
 		return r
@@ -275,32 +271,14 @@ func (r *Rules) Rules() (*rule.List, error) {
 	return l.List, err
 }
 
-// Check tests the first n rules, or all if n is negative, with their examples. An example is shell output of a
-// failed call: its rule must decide one of the lines, and no line of a lookalike. The error joins one for each
-// mismatch, which begins with its position, such as "rules[2].examples[0]: …".
+// Check tries the examples of the first n rules, or of all if n is negative: see [rule.List.Check]. An example is shell
+// output of a failed call: its rule must decide one of the lines, and no line of a lookalike.
 func (r *Rules) Check(n int) error {
 	l, err := r.get()
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for i := range l.Len() {
-		if n >= 0 && i >= n {
-			break
-		}
-		own := l.Rule(i)
-		for j, text := range own.Examples {
-			if by := l.decide(own, text); !slices.Contains(by, own.Name) {
-				errs = append(errs, fmt.Errorf("rules[%d].examples[%d]: is decided by %s, not by %s", i, j, strings.Join(append(by, "no rule")[:max(1, len(by))], ", "), own.Name))
-			}
-		}
-		for j, text := range own.Lookalikes {
-			if slices.Contains(l.decide(own, text), own.Name) {
-				errs = append(errs, fmt.Errorf("rules[%d].lookalikes[%d]: is decided by %s, but it should not be", i, j, own.Name))
-			}
-		}
-	}
-	return errors.Join(errs...)
+	return l.Check(n, l.decide)
 }
 
 // decide returns the names of the rules in the rule's group that decide the lines of an example. It sets the

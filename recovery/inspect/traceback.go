@@ -240,10 +240,10 @@ func (v *view) exception(line, frames string) (recovery.Category, string) {
 	if netPhrase.MatchString(message) {
 		return recovery.NetworkError, "python-network-words"
 	}
-	if r := v.match(message, false); r != nil && !(category(r) == recovery.InvalidArguments && ownError.MatchString(name)) {
+	if r := v.match(message); r != nil && !(category(r) == recovery.InvalidArguments && ownError.MatchString(name)) {
 		return category(r), r.Name
 	}
-	if r := v.match(line, false); r != nil && !(category(r) == recovery.InvalidArguments && ownError.MatchString(name)) {
+	if r := v.match(line); r != nil && !(category(r) == recovery.InvalidArguments && ownError.MatchString(name)) {
 		return category(r), r.Name
 	}
 	return recovery.CategoryNone, ""

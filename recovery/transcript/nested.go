@@ -159,12 +159,11 @@ func nest(v gjson.Result, n int, change func(n int, member string, v gjson.Resul
 	if !v.IsArray() && !v.IsObject() {
 		return []byte(v.Raw)
 	}
-	touched := false
 	open, end := byte('['), byte(']')
 	if v.IsObject() {
 		open, end = '{', '}'
 	}
-	out := []byte{open}
+	out, touched := []byte{open}, false
 	v.ForEach(func(k, member gjson.Result) bool {
 		raw, to := []byte(nil), false
 		switch {
