@@ -26,8 +26,7 @@ var (
 
 func parse(t testing.TB, raw []byte) *transcript.Body {
 	t.Helper()
-	b := recoverytest.Parse(t, raw, transcript.Chat)
-	return b
+	return recoverytest.Parse(t, raw, transcript.Chat)
 }
 
 // tally is what was found in made sessions.

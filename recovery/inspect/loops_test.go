@@ -12,8 +12,7 @@ import (
 
 func parsed(t testing.TB, raw []byte) *transcript.Body {
 	t.Helper()
-	b := recoverytest.Parse(t, raw, transcript.Chat)
-	return b
+	return recoverytest.Parse(t, raw, transcript.Chat)
 }
 
 // script writes a history in short: each line is a message.

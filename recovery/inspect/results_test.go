@@ -16,8 +16,7 @@ import (
 
 func parse(t testing.TB, raw string) *transcript.Body {
 	t.Helper()
-	b := recoverytest.Parse(t, raw, transcript.Chat)
-	return b
+	return recoverytest.Parse(t, raw, transcript.Chat)
 }
 
 func session(t testing.TB, name string) *transcript.Body {

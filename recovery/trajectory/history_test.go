@@ -14,8 +14,7 @@ import (
 
 func parse(t testing.TB, raw string) *transcript.Body {
 	t.Helper()
-	b := recoverytest.Parse(t, raw, transcript.Chat)
-	return b
+	return recoverytest.Parse(t, raw, transcript.Chat)
 }
 
 func brief(list []recovery.ToolResult) (out []string) {
