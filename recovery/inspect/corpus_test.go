@@ -26,6 +26,7 @@ type row struct {
 	Failed    bool
 	Ambiguous bool
 	Cmd       string
+	Args      string // the call's arguments, where it has no command
 }
 
 // rows returns the rows of a round.

@@ -35,6 +35,7 @@ func TestWordsAlone(t *testing.T) {
 		failed, seen, coded, successes := 0, 0, 0, 0
 		for _, r := range rows(t, c.round) {
 			result := toolResult(r)
+			result.Arguments = r.Args
 			if r.Cmd != "" {
 				args, _ := json.Marshal(map[string]string{"command": r.Cmd})
 				result.Arguments = string(args)
