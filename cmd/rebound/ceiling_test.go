@@ -17,12 +17,12 @@ var ceilings = map[string]int{
 	"recovery/annotate":   3335,
 	"recovery/classify":   2914,
 	"recovery/fit":        4242,
-	"recovery/inspect":    4860,
+	"recovery/inspect":    5023,
 	"recovery/learn":      2068,
 	"recovery/plan":       1803,
 	"recovery/repair":     4941,
 	"recovery/rule":       1300,
-	"recovery/trajectory": 2910,
+	"recovery/trajectory": 2930,
 	"recovery/transcript": 5814,
 }
 

@@ -28,7 +28,7 @@ func (v *view) onlyReads() bool {
 func (v *view) prints(but []string) bool {
 	c := v.call.Command()
 	for i, p := range c.Programs {
-		if c.Filters(i) {
+		if c.Filters(i) || p == "echo" && !strings.ContainsAny(v.call.Line(), "$`") { // echo prints what the command says
 			continue
 		}
 		first, verb, _ := strings.Cut(p, " ")

@@ -32,12 +32,15 @@ func (v *view) judgeData() finding {
 	for _, i := range []int{0, last} {
 		program, _, ok := strings.Cut(v.lines[i].text, ": ")
 		programs := v.call.Command().Programs
-		if !ok || len(programs) == 0 {
+		if !ok || len(programs) == 0 || i == 0 && last > 0 && strings.Contains(v.call.Line(), "||") { // the alternative printed more
 			continue
 		}
 		program = strings.ToLower(strings.TrimRight(program, " ")) // PowerShell puts a space before the colon
 		bySelf := (program == "fatal" || program == "error") && !slices.ContainsFunc(programs, notGit)
-		if !bySelf && !shellName.MatchString(program) && !slices.Contains(programs, program) {
+		_, about, changes := strings.Cut(v.lines[i].text, ": cd: ") // by a script that an agent runs for the command
+		dir, _, _ := strings.Cut(about, ": ")
+		changes = changes && strings.Contains(v.call.Line(), "cd "+dir)
+		if !bySelf && !changes && !shellName.MatchString(program) && !slices.Contains(programs, program) {
 			continue
 		}
 		if r := v.failure(&v.lines[i], i, bySelf && v.namesFile(v.lines[i].text)); r != nil && !v.excused(r) {
@@ -84,10 +87,17 @@ func (v *view) judgeData() finding {
 	return finding{rule: "data"}
 }
 
-// readerRefused reports whether a reading tool that was given no file returned one sentence that says that it failed.
+// readerRefused reports whether a reading tool returned one sentence that says that it failed: about its arguments, or
+// any if it was given no file.
 func (v *view) readerRefused() bool {
-	return v.kind == trajectory.Reader && v.outcome == unknown && len(v.lines) == 1 && len(v.text) <= briefText/4 && len(v.call.Files()) == 0 &&
-		v.is(0, shortFailure) && !v.is(0, quotations)
+	if v.outcome != unknown || len(v.lines) != 1 || len(v.text) > briefText/4 || v.structured {
+		return false
+	}
+	if v.kind == trajectory.Reader {
+		return v.refusedArguments(0) || len(v.call.Files()) == 0 && v.is(0, shortFailure) && !v.found(0)
+	}
+	programs := v.call.Command().Programs // a listing has names, and no sentences
+	return len(programs) == 1 && (programs[0] == "ls" || programs[0] == "find") && strings.Count(v.text, " ") > 2 && v.is(0, shortFailure) && !v.found(0)
 }
 
 // notGit reports whether a program is not git, whose errors have no program name before them.

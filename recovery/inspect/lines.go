@@ -139,6 +139,12 @@ func (v *view) quoted(i int, r *rule.Rule) bool {
 	return q != nil && q.Class != classNames[genuine] || v.firstOf(&v.lines[i], i, noError, r.Class) != nil
 }
 
+// found reports whether line i is quoted by its form, or says that the program continued.
+func (v *view) found(i int) bool {
+	q := v.first(i, quotations)
+	return q != nil && q.Class != classNames[genuine]
+}
+
 // quotesSource reports whether line i is quoted source code. Its words are the program's text, and no evidence
 // about the call.
 func (v *view) quotesSource(i int) bool {
@@ -247,7 +253,7 @@ func (v *view) report() int {
 	if v.reports == 0 {
 		v.reports = len(v.lines) + 1
 		for i := len(v.lines) - 1; i >= max(0, len(v.lines)-maxReport) && !v.is(i, wentOn) && !v.succeeds(i); i-- {
-			if q := v.first(i, quotations); v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, noError) && (q == nil || q.Class == classNames[genuine]) && !v.quotesSource(i) {
+			if v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, noError) && !v.found(i) && !v.quotesSource(i) {
 				v.reports = i + 1
 			}
 		}
@@ -262,10 +268,10 @@ func (v *view) atLongEnd(i, end int) bool {
 }
 
 // endsWell matches last lines that state success or are a result.
-var endsWell = recovery.NewPattern(`(?i)(?:^|[^\w-])(?:done|finished|completed?|succe(?:ss|eded|ssful|ssfully)|ready|(?:re)?connected|ok)[.!]*[ =*-]*$|^\W*success: |\bsuccessfully \w+ed\b|^[{\[]".*[}\]]$`)
+var endsWell = recovery.NewPattern(`(?i)(?:^|[^\w-])(?:done|finished|completed?|succe(?:ss|eded|ssful|ssfully)|ready|(?:re)?connected|ok)[.!]*[ =*-]*$|(?-i:^(?:Switched|Created|Updated|Saved|Installed|Copied|Moved|Added|Applied|Built|Generated|Deployed|Uploaded|Downloaded|Published|Wrote) )|^\W*success: |\bsuccessfully \w+ed\b|^[{\[]".*[}\]]$`)
 
 // denies matches words that negate such a line.
-var denies = recovery.NewPattern(`(?i)\b(?:not|no|never|fail\w*|error\w*|un\w+|cannot|can't|0)\b`)
+var denies = recovery.NewPattern(`(?i)\b(?:not|no|never|fail\w*|error\w*|un\w+|cannot|can't)\b|(?:^|[^\w.])0(?:[^\w.]|$)`)
 
 // wentOnAfter reports whether the program went on after line i: the output ends with a log entry, or
 // successfully.
@@ -323,6 +329,9 @@ func (v *view) byOutcome() finding {
 // recordEnd is in the last line of PowerShell's error record.
 const recordEnd = "FullyQualifiedErrorId"
 
+// ofError matches the last line of pip's explanation of an error, all that tail leaves of it.
+var ofError = recovery.NewPattern(`^(?:note: This (?:error|is an issue)\b|hint: See (?:above for details|PEP 668)\b)`)
+
 // otherFailure finds a failure of no known category where errors usually are.
 func (v *view) otherFailure() (line string, ok bool) {
 	end := len(v.lines)
@@ -331,6 +340,9 @@ func (v *view) otherFailure() (line string, ok bool) {
 	}
 	if end > 1 && strings.HasPrefix(strings.TrimLeft(v.lines[end-1].text, " +"), recordEnd) {
 		return v.lines[0].text, true
+	}
+	if end > 0 && v.kind == trajectory.Shell && ofError.MatchString(v.lines[end-1].text) {
+		return v.lines[end-1].text, true
 	}
 	for end > 1 && v.is(end-1, follows) {
 		end--
@@ -356,8 +368,19 @@ const (
 // program's usage that was not asked for.
 func (v *view) briefFailure() (line string, ok bool) {
 	command := v.call.Line()
-	if len(v.lines) == 0 || len(v.lines) > briefLines || len(v.text) > briefText || v.kind == trajectory.Code || v.prints(nil) ||
-		v.kind == trajectory.Shell && command == "" || v.tells() {
+	if len(v.lines) == 0 || v.kind == trajectory.Code || v.tells() {
+		return "", false
+	}
+	if v.kind == trajectory.Editor && len(v.lines[0].text) <= briefText && v.refusedArguments(0) { // what it shows below is the file
+		return v.lines[0].text, true
+	}
+	if len(v.lines) > briefLines || len(v.text) > briefText {
+		return "", false
+	}
+	if first := v.lines[0].text; v.unfinished && refuses(first) && !v.is(0, goesOn) || len(v.lines) <= 2 && v.refusedArguments(0) {
+		return first, true
+	}
+	if v.prints(nil) || v.kind == trajectory.Shell && command == "" && !strings.Contains(v.call.Arguments, `":`) || v.inlineCode() {
 		return "", false
 	}
 	last := 0 // what a tool says of a call comes first; a program may tell of its work before
@@ -366,16 +389,25 @@ func (v *view) briefFailure() (line string, ok bool) {
 			last--
 		}
 	}
+	if v.lacksResource(v.lines[0].text) {
+		return v.lines[0].text, true
+	}
 	for _, i := range []int{0, last} {
 		text := v.lines[i].text
 		alone := len(v.lines) == 1 && !v.is(i, wentOn) && !v.quotesSource(i) // no entry among others of a log or of tests
-		if v.is(i, shortFailure) && !v.is(i, goesOn) && (alone || !v.foreign(i)) && !v.is(i, quotations) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
+		if v.is(i, shortFailure) && !v.is(i, goesOn) && (alone || !v.foreign(i)) && !v.found(i) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
 			return text, true
 		}
 	}
 	first := v.lines[0].text
 	return first, showsUsage.MatchString(first) && !asksUsage.MatchString(v.call.Tool+" "+command)
 }
+
+// codeFlag matches a command that passes code to an interpreter, whose output is what the code prints.
+var codeFlag = recovery.NewPattern(`\b(?:python[\d.]*|node|perl|ruby|php|deno|bun) (?:-\w+ )*-(?:c|e|r|p|E)\b`)
+
+// inlineCode reports whether the command passes code to an interpreter.
+func (v *view) inlineCode() bool { return codeFlag.MatchString(v.call.Line()) }
 
 // tells reports whether the tool passes on what a person or a model says.
 func (v *view) tells() bool {

@@ -26,10 +26,11 @@ func TestWordsAlone(t *testing.T) {
 		{"round30", 0.88, 0.95, nil, 39},
 		{"round31", 0.77, 0.9, []string{"zf0100"}, 42},
 		{"round32", 0.91, 0.95, nil, 112},
-		{"round33", 0.93, 0.98, []string{"zg0116"}, 111},
+		{"round33", 0.93, 0.98, nil, 111},
 		{"round34", 0.85, 0.95, []string{"zh0100"}, 73},
 		{"round35", 0.97, 0.97, nil, 66},
 		{"round36", 0.82, 0.82, nil, 67},
+		{"round37", 0.95, 0.95, []string{"zk0385"}, 135},
 	} {
 		var flagged []string
 		failed, seen, coded, successes := 0, 0, 0, 0
@@ -63,6 +64,34 @@ func TestWordsAlone(t *testing.T) {
 			failed, seen, ratio(seen, failed), coded, ratio(coded, failed), len(flagged), successes)
 		if ratio(seen, failed) < c.recall || ratio(coded, failed) < c.withCode || successes != c.successful || !slices.Equal(flagged, c.flagged) {
 			t.Errorf("%s: below the floor, or others than %q are called failures: %q", c.round, c.flagged, flagged)
+		}
+	}
+}
+
+// What a tool says of its call's arguments, or an editor of its edit, is a failure in any words.
+func TestArgumentsRefused(t *testing.T) {
+	for _, c := range []struct {
+		tool, arguments, content string
+		failed                   bool
+	}{
+		{"replace_all", `{"ids":[],"note":"x"}`, "ids is empty - pass at least one", true},
+		{"click", `{"uid":"4_12"}`, "This uid is from a stale snapshot. Take another one.", true},
+		{"tag_set", `{"name":"v1.2"}`, "v1.2 is beyond the retention of this project", true},
+		{"get_tag", `{"name":"v1.2"}`, "v1.2 is stale", false}, // the answer
+		{"bash", command("cd /srv/app && git log -1"), "/tmp/run4.sh: line 1: cd: /srv/app: No such file or directory", true},
+		{"tag_set", `{"name":"v1.2"}`, "v1.2 was set, only for this project", false},
+		{"tag_set", `{"name":"v1.2"}`, "No tag had to be changed, v1.2 is not required", false},
+		{"tag_set", `{"name":"v1.2"}`, `{"tag": "v1.2", "only": true}`, false},
+		{"search_posts", `{"query":"timeout not handled"}`, "2 posts about timeout not handled", false},
+		{"search_posts", `{"max_age":"x"}`, "max_age must be a number", true},
+		{"write", `{"path":"a.md"}`, "Planning phase: files are locked until the plan is approved.", true},
+		{"edit", `{"path":"a.md"}`, "Edit rejected: 3 anchors do not match.\n1|a\n2|b\n3|c\n4|d\n5|e", true},
+		{"edit", `{"path":"a.md"}`, "a.md has been edited. 2 errors were there before.", false},
+		{"write", `{"path":"not_found.py"}`, "Wrote not_found.py", false},
+		{"run_panel", `{"panel":4}`, "Panel target not available", true},
+	} {
+		if f := judge(c.tool, c.arguments, c.content); f.Failed != c.failed {
+			t.Errorf("%s %s %q: %+v", c.tool, c.arguments, c.content, f)
 		}
 	}
 }
@@ -121,6 +150,22 @@ func TestBriefRefusals(t *testing.T) {
 		{"bash", "msbuild", "========== Build: 3 succeeded, 0 failed, 1 up-to-date, 0 skipped ==========", false},
 		{"bash", "flake8 a.py", "a.py:1:1: F401 'os' imported but unused", true},
 		{"base_dir", "", "base_dir must be a string", true},
+		{"bash", "./reindex.sh; echo done", "The index is not writable\ndone", true}, // the command says done in any case
+		{"bash", "test -w a && echo 'a is not there'; echo '--- end ---'", "a is not there\n--- end ---", false},
+		{"bash", "./reindex.sh; echo '--- end'", "Two files stale, so this is for later.", true}, // it did not even say what it says
+		{"bash", "./reindex.sh; echo '--- end'", "Two files stale, so this is for later.\n--- end", false},
+		{"bash", "./reindex.sh; echo '--- end'", "Command running in background with ID: b1", false},
+		{"bash", "bin/test a.py 2>&1 | tail -3", "KeyError: 'zero'", true}, // a script of the project, not the shell's test
+		{"bash", "cat run4.log", "/tmp/run4.sh: line 1: cd: /srv/app: No such file or directory", false},
+		{"bash", "git diff main a.md || git diff master a.md", "fatal: bad revision 'main'\ndiff --git a/a.md b/a.md\n+x", false},
+		{"bash", `python3 -c "print(status.phrase)"`, "Not Found", false}, // code prints what it was asked for
+		{"bash", "pip install a | tail -2", "note: This error originates from a subprocess, and is likely not a problem with pip.", true},
+		{"bash", "pip install a | tail -2", "Defaulting to user installation because normal site-packages is not writeable\nRequirement already satisfied: a", false},
+		{"bash", "git checkout -b a", "error: failed to encode 'b.inc' from latin-1 to UTF-8\nSwitched to a new branch 'a'", false},
+		{"bash", "ls", "The sandbox is not running yet, start it first", true}, // no list of files
+		{"bash", "make", "Command did not complete within its 120s timeout and was moved to the background (ID: b2).", false},
+		{"plot_add", "", "No data source configured.", true},
+		{"list_plots", "", "No data source configured.", false},
 		{"list_jobs", "", "No jobs found", false},
 		{"web_fetch", "", "The requested URL was not found on the server.", true},
 		{"read_file", "a.txt", "The requested URL was not found on the server.", false},

@@ -43,6 +43,7 @@ type view struct {
 	exit       int
 	hasExit    bool
 	quiet      []string // programs of the command that print no file
+	unfinished bool     // the command did not print the last of the lines that it prints in any case
 	onlyErrors bool     // the output consists of errors only, whatever the exit code
 	structured bool     // the text is JSON, so its fields are data
 	source     string   // the rule that determined the outcome
@@ -101,6 +102,8 @@ func (v *view) split() {
 		v.lines = textLines(v.lineBuffer, v.text)
 		if v.printed < len(v.text) {
 			v.stderr = len(textLines(nil, v.text[:v.printed]))
+		} else if v.outcome == unknown && v.kind == trajectory.Shell {
+			v.withoutSaid()
 		}
 	}
 	v.lineBuffer = v.lines[:0]

@@ -22,6 +22,7 @@ type Command struct {
 	Pauses    bool     // it waits
 	OnlyReads bool     // apart from waiting it only reads
 	Edits     bool     // it writes to a file, or may
+	Says      []string // lines that it prints itself whatever its programs do: echo with literal text
 
 	filters uint32 // bit mask of the programs that read another one's output
 
@@ -55,6 +56,11 @@ func ParseCommand(line string) Command {
 	for _, v := range invocations(line, c.file) {
 		c.add(v)
 	}
+	for _, s := range c.file.Stmts {
+		if text, ok := said(line, s); ok {
+			c.Says = append(c.Says, text)
+		}
+	}
 	c.OnlyReads = len(c.Programs) > 0 && !c.Edits && !slices.ContainsFunc(c.Programs, func(p string) bool { return !readOnlyPrograms[p] && !pauses[p] })
 	return c
 }
@@ -69,6 +75,9 @@ func (c *Command) add(v Invocation) {
 		return waitFlags[flag]
 	})
 	program := strings.ToLower(v.Program)
+	if w := v.Words[0]; readOnlyPrograms[program] && w[0] != '/' && strings.Contains(w, "/") {
+		program = strings.ToLower(w) // the project's own bin/test
+	}
 	if v.quoted || slices.Contains(launchers, program) || slices.Contains([]string{"cd", "true", "set", "export", ":"}, program) {
 		return
 	}
@@ -81,6 +90,17 @@ func (c *Command) add(v Invocation) {
 		c.filters |= 1 << len(c.Programs)
 	}
 	c.Programs = append(c.Programs, program)
+}
+
+// said returns what a statement prints if it is an echo of literal text.
+func said(line string, s *syntax.Stmt) (text string, ok bool) {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || s.Background || len(s.Redirs) > 0 || len(call.Args) < 2 || call.Args[0].Lit() != "echo" {
+		return "", false
+	}
+	v := invocation(line, s, call)
+	text = strings.Join(v.Words[1:], " ")
+	return text, !strings.HasPrefix(text, "-e ") && !strings.HasPrefix(text, "-n ") && !strings.ContainsAny(text, "$`*?\\")
 }
 
 // Filters reports whether program i of Programs reads the output of another one.

@@ -1,0 +1,109 @@
+package inspect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+)
+
+// What a call asked for says what its result means: a sentence about the arguments instead of what was asked for, a
+// command that did not print what it prints in any case.
+
+// withoutSaid removes the lines that the command prints itself, such as "done" after a semicolon: they say nothing
+// about the programs before.
+func (v *view) withoutSaid() {
+	said := v.call.Command().Says
+	if len(said) == 0 || len(v.lines) == 0 {
+		return
+	}
+	v.unfinished = true
+	v.lines = slices.DeleteFunc(v.lines, func(l line) bool {
+		if !slices.Contains(said, l.text) {
+			return false
+		}
+		v.unfinished = v.unfinished && l.text != said[len(said)-1]
+		return true
+	})
+}
+
+var (
+	// obstacle matches words that say what is in the way of a call.
+	obstacle = recovery.NewPattern(`(?i)\b(?:not|\w+n['’]t|cannot|never|unable|fail(?:s|ed|ure)?|errors?|invalid|illegal|un(?:known|supported|available|expected|defined|reachable|recogni[sz]ed)|` +
+		`missing|empty|must|required?|requires|needs?|expect(?:s|ed)|exceed(?:s|ed)|too|outside|stale|expired|locked|busy|disabled|blocked|denied|refused|rejected|forbidden|` +
+		`duplicate|conflicts?|mismatch|only|at least|at most|beyond)\b`)
+	// harmless matches what is no obstacle: nothing was found, nothing had to be done.
+	harmless = recovery.NewPattern(`(?i)^\W*(?:no|none|nothing|0|found|warning|note)\b|\bnot (?:changed?|modified|needed|necessary|required)\b|\bno (?:changes?|errors?|issues?|problems?|new|more|other)\b|\b0 (?:errors?|failed|failures?)\b|\balready (?:installed|up[ -]to[ -]date|enabled|a member)\b`)
+	// denial matches a negation with the two words after it, done a word for what was done.
+	negation = recovery.NewPattern(`(?i)(?:\b(?:not|cannot|never|no|be)|n['’]t)\b(?: \w+){0,2}`)
+	done     = recovery.NewPattern(`(?i)\b(?:success\w*|succeeded|created|updated|deleted|removed|added|saved|sent|wrote|written|applied|moved|renamed|inserted|replaced|completed?|done|ok|opened|closed|started|registered|uploaded|downloaded|scheduled|queued|accepted|installed|set|changed|enabled|edited|patched|noted|recorded|stored|replacements?)\b`)
+)
+
+var (
+	// lacks matches a sentence that says what a call would have needed, looks words of calls that such a sentence answers.
+	lacks = recovery.NewPattern(`(?i)^\W{0,4}(?:there (?:is|are) )?no (?:[\w./-]+ ){1,4}(?:configured|loaded|uploaded|connected|attached|registered|selected|installed|set up)(?:[.!:;,]|$)`)
+	looks = recovery.NewPattern(`(?i)(?:^|[^a-z])(?:ls|list|show|get|status|search|find|check|view|query|count|info|read|grep|lookup)(?:[^a-z]|$)`)
+)
+
+// lacksResource reports whether a call that does not look for anything says what it would have needed.
+func (v *view) lacksResource(text string) bool {
+	return lacks.MatchString(text) && !v.call.Reads() && !looks.MatchString(v.call.Tool+" "+v.call.Line())
+}
+
+// refuses reports whether a text says what is in the way of a call, and not that something was done.
+func refuses(text string) bool {
+	if !obstacle.MatchString(text) || harmless.MatchString(text) {
+		return false
+	}
+	for _, m := range negation.FindAllString(text, -1) {
+		text = strings.ReplaceAll(text, m, "")
+	}
+	return !done.MatchString(text)
+}
+
+// refusedArguments reports whether line i refuses the call: an editor says what is in its way, or another tool names an
+// argument or, if the call changes something, the value of one.
+func (v *view) refusedArguments(i int) bool {
+	text := v.lines[i].text
+	if v.kind == trajectory.Shell && v.call.Line() != "" || v.is(i, goesOn) || v.is(i, logged) || v.is(i, wentOn) || strings.ContainsAny(text[:1], "{[<|#") || !refuses(text) {
+		return false
+	}
+	if v.kind == trajectory.Editor {
+		return true
+	}
+	args := gjson.Parse(v.call.Arguments)
+	if !args.IsObject() {
+		return false
+	}
+	reads, found := v.kind == trajectory.Reader || v.call.Reads(), false
+	args.ForEach(func(key, value gjson.Result) bool {
+		s := value.String()
+		found = len(key.Str) > 2 && hasWord(text, key.Str) ||
+			!reads && !value.IsObject() && !value.IsArray() && len(s) > 2 && len(s) < maxName && hasWord(text, s)
+		return !found
+	})
+	return found
+}
+
+// maxName limits a value that a sentence may name, in bytes.
+const maxName = 200
+
+// hasWord reports whether a text has a word that is not a part of a longer one.
+func hasWord(text, word string) bool {
+	for {
+		i := strings.Index(text, word)
+		if i < 0 {
+			return false
+		}
+		end := i + len(word)
+		if (i == 0 || !wordByte(text[i-1])) && (end == len(text) || !wordByte(text[end])) {
+			return true
+		}
+		text = text[end:]
+	}
+}
+
+func wordByte(c byte) bool { return digit(c) || c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
