@@ -16,8 +16,11 @@ import (
 // withoutSaid removes the lines that the command prints itself, such as "done" after a semicolon: they say nothing
 // about the programs before.
 func (v *view) withoutSaid() {
+	if len(v.lines) == 0 || !strings.Contains(v.call.Line(), "echo ") {
+		return
+	}
 	said := v.call.Command().Says
-	if len(said) == 0 || len(v.lines) == 0 {
+	if len(said) == 0 {
 		return
 	}
 	v.unfinished = true
@@ -36,15 +39,17 @@ var (
 		`missing|empty|must|required?|requires|needs?|expect(?:s|ed)|exceed(?:s|ed)|too|outside|stale|expired|locked|busy|disabled|blocked|denied|refused|rejected|forbidden|` +
 		`duplicate|conflicts?|mismatch|only|at least|at most|beyond)\b`)
 	// harmless matches what is no obstacle: nothing was found, nothing had to be done.
-	harmless = recovery.NewPattern(`(?i)^\W*(?:no|none|nothing|0|found|warning|note)\b|\bnot (?:changed?|modified|needed|necessary|required)\b|\bno (?:changes?|errors?|issues?|problems?|new|more|other)\b|\b0 (?:errors?|failed|failures?)\b|\balready (?:installed|up[ -]to[ -]date|enabled|a member)\b`)
-	// denial matches a negation with the two words after it, done a word for what was done.
+	harmless = recovery.NewPattern(`(?i)^\W*(?:no|none|nothing|0|found|warning|note)\b|\bnot (?:changed?|modified|needed|necessary|required)\b|\bno (?:changes?|errors?|issues?|problems?|new|more|other)\b|\b0 (?:errors?|failed|failures?)\b`)
+	// negation matches a negation with the two words after it.
 	negation = recovery.NewPattern(`(?i)(?:\b(?:not|cannot|never|no|be)|n['’]t)\b(?: \w+){0,2}`)
-	done     = recovery.NewPattern(`(?i)\b(?:success\w*|succeeded|created|updated|deleted|removed|added|saved|sent|wrote|written|applied|moved|renamed|inserted|replaced|completed?|done|ok|opened|closed|started|registered|uploaded|downloaded|scheduled|queued|accepted|installed|set|changed|enabled|edited|patched|noted|recorded|stored|replacements?)\b`)
+	// done matches a word for what was done.
+	done = recovery.NewPattern(`(?i)\b(?:success\w*|succeeded|created|updated|deleted|removed|added|saved|sent|wrote|written|applied|moved|renamed|inserted|replaced|completed?|done|ok|opened|closed|started|registered|uploaded|downloaded|scheduled|queued|accepted|installed|set|changed|enabled|edited|patched|noted|recorded|stored|replacements?)\b`)
 )
 
 var (
-	// lacks matches a sentence that says what a call would have needed, looks words of calls that such a sentence answers.
+	// lacks matches a sentence that says what a call would have needed.
 	lacks = recovery.NewPattern(`(?i)^\W{0,4}(?:there (?:is|are) )?no (?:[\w./-]+ ){1,4}(?:configured|loaded|uploaded|connected|attached|registered|selected|installed|set up)(?:[.!:;,]|$)`)
+	// looks matches words of calls that such a sentence answers.
 	looks = recovery.NewPattern(`(?i)(?:^|[^a-z])(?:ls|list|show|get|status|search|find|check|view|query|count|info|read|grep|lookup)(?:[^a-z]|$)`)
 )
 
