@@ -70,7 +70,7 @@ func refuses(text string) bool {
 }
 
 // refusedArguments reports whether line i refuses the call: an editor says what is in its way, or another tool names an
-// argument or, if the call changes something, the value of one.
+// argument or, if the call changes something, the value of one. Values are not the tool's own words.
 func (v *view) refusedArguments(i int) bool {
 	text := v.lines[i].text
 	if v.kind == trajectory.Shell && v.call.Line() != "" || v.is(i, goesOn) || v.is(i, logged) || v.is(i, wentOn) || strings.ContainsAny(text[:1], "{[<|#") || !refuses(text) {
@@ -83,14 +83,15 @@ func (v *view) refusedArguments(i int) bool {
 	if !args.IsObject() {
 		return false
 	}
-	reads, found := v.kind == trajectory.Reader || v.call.Reads(), false
+	changes, named, own := v.kind != trajectory.Reader && !v.call.Reads(), false, text
 	args.ForEach(func(key, value gjson.Result) bool {
-		s := value.String()
-		found = len(key.Str) > 2 && hasWord(text, key.Str) ||
-			!reads && !value.IsObject() && !value.IsArray() && len(s) > 2 && len(s) < maxName && hasWord(text, s)
-		return !found
+		named = named || len(key.Str) > 2 && hasWord(text, key.Str)
+		if s := value.String(); !value.IsObject() && !value.IsArray() && len(s) > 2 && len(s) < maxName && hasWord(text, s) {
+			named, own = named || changes, strings.ReplaceAll(own, s, "")
+		}
+		return true
 	})
-	return found
+	return named && refuses(own)
 }
 
 // maxName limits a value that a sentence may name, in bytes.
