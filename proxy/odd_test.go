@@ -103,6 +103,45 @@ func TestOddButWhole(t *testing.T) {
 	}
 }
 
+// TestLastEventUnterminated: a stream whose last event lacks the blank line is whole, and the client gets
+// that line, without which SDKs drop the event.
+func TestLastEventUnterminated(t *testing.T) {
+	var asked atomic.Int32
+	var body string
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		asked.Add(1)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(up.Close)
+	g := startAt(t, up.URL)
+	for _, c := range []struct{ path, request, body string }{
+		{"/v1/chat/completions", `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`, strings.TrimSuffix(oddEvents, "data: [DONE]\n\n")},
+		{"/v1/responses", `{"model":"m","stream":true,"store":false,"input":"hi"}`,
+			"data: {\"type\":\"response.created\",\"response\":{\"id\":\"r\",\"output\":[]}}\n\n" +
+				`data: {"type":"response.output_item.added","output_index":0,"item":{"id":"m","type":"message","content":[]}}` + "\n\n" +
+				`data: {"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"hello"}` + "\n\n" +
+				`data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[{"id":"m","type":"message","content":[{"type":"output_text","text":"hello"}]}]}}` + "\n\n"},
+	} {
+		for _, end := range []string{"\n", "\n\n"} {
+			asked.Store(0)
+			body = strings.TrimSuffix(c.body, end)
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+c.path, strings.NewReader(c.request))
+			req.Header.Set("Content-Type", "application/json")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err != nil || strings.TrimSuffix(string(got), "data: [DONE]\n\n") != c.body || asked.Load() != 1 {
+				t.Errorf("%s without %q: asked %d times, %v\n%s", c.path, end, asked.Load(), err, got)
+			}
+		}
+	}
+}
+
 // TestErrorEnds: a stream that cannot be completed ends with an error event, and with a broken
 // connection behind it only in the format in which some client needs that to notice.
 func TestErrorEnds(t *testing.T) {

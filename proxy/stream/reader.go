@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Errors for data that exceeds a limit.
@@ -36,7 +38,6 @@ type Reader struct {
 	start    bool // nothing has been read yet
 	rush     bool // the last read nearly filled the buffer
 	returns  bool // an event ended in CR, so lines may have no LF
-	parts    bool // an event ended without a blank line, so the last one may do so, too
 	ahead    int  // length of the next event, if line found it; else 0
 	mark     int  // length of the byte order mark at the start of the unread bytes
 	made     time.Time
@@ -82,7 +83,8 @@ func (r *Reader) Ready() bool {
 }
 
 // Next returns the next event. At the end of the stream it returns io.EOF, or io.ErrUnexpectedEOF if
-// bytes of an incomplete event remain; those are never returned, as the specification requires.
+// bytes of an incomplete event remain; those are never returned, as the specification requires. An event
+// whose data is a whole object is complete without the blank line that some servers leave out at the end.
 func (r *Reader) Next() (Event, error) {
 	for !r.start {
 		n := r.ahead
@@ -185,7 +187,7 @@ func (r *Reader) lines() (Event, error) {
 			searched = max(0, r.to-pos-1)
 			if r.err != nil {
 				switch eof := errors.Is(r.err, io.EOF); {
-				case eof && r.parts && data > 0 && pos == r.to:
+				case eof && entire(ev.Data):
 					return r.blankless(ev.Data, ev.Name, pos), nil
 				case eof && r.to > r.from:
 					return Event{}, io.ErrUnexpectedEOF
@@ -238,11 +240,19 @@ func parted(data, next []byte) bool {
 	return bytes.HasSuffix(data, []byte("}")) && (bytes.HasPrefix(next, []byte("{")) || string(next) == "[DONE]")
 }
 
+// entire reports whether data cannot be the beginning of longer data.
+func entire(data []byte) bool {
+	return string(data) == "[DONE]" || len(data) > 0 && data[0] == '{' && transcript.Valid(data, maxDepth) == nil
+}
+
 // blankless returns the event that ends at end without a blank line, and adds one.
 func (r *Reader) blankless(data, name []byte, end int) Event {
-	ev := Event{Raw: append(bytes.Clone(r.buf[r.from:end]), '\n'), Name: name, Data: data, HasData: true}
-	r.from, r.mark, r.parts = end, 0, true
-	return ev
+	raw := bytes.Clone(r.buf[r.from:end])
+	if raw[len(raw)-1] != '\n' {
+		raw = append(raw, '\n')
+	}
+	r.from, r.mark = end, 0
+	return Event{Raw: append(raw, '\n'), Name: name, Data: data, HasData: true}
 }
 
 // fill reads more, and reports whether the unread bytes moved.
@@ -278,11 +288,14 @@ func (r *Reader) fill() (moved bool, err error) {
 }
 
 // cutLine returns the first line without its line end, and its length including that, or 0 if the line
-// is incomplete. A CR at the end of the buffer waits for a possible LF. The first searched bytes have
-// no line end.
+// is incomplete: the last bytes are a line in any case. A CR at the end of the buffer waits for a possible
+// LF. The first searched bytes have no line end.
 func cutLine(b []byte, searched int, last bool) (line []byte, n int) {
 	i := bytes.IndexAny(b[searched:], "\r\n")
-	if i < 0 {
+	switch {
+	case i < 0 && last:
+		return b, len(b)
+	case i < 0:
 		return nil, 0
 	}
 	i += searched

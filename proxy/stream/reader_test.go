@@ -350,7 +350,11 @@ func TestBlankless(t *testing.T) {
 		"data: {\"a\":\ndata: {\"b\":1}}\n\n":                                               {"data: {\"a\":\ndata: {\"b\":1}}\n\n"},
 		"data: {\"a\":{}\ndata: }\n\ndata: x}\ndata: y\n\n":                                 {"data: {\"a\":{}\ndata: }\n\n", "data: x}\ndata: y\n\n"},
 		"data: {\"a\":1}\ndata: {\"a\":2}\n":                                                {"data: {\"a\":1}\n\n", "data: {\"a\":2}\n\n"},
-		"data: {\"a\":1}\n\ndata: {\"a\":2}\n":                                              {"data: {\"a\":1}\n\n"},
+		"data: {\"a\":1}\n\ndata: {\"a\":2}\n":                                              {"data: {\"a\":1}\n\n", "data: {\"a\":2}\n\n"},
+		"data: {\"a\":1}\n\nevent: x\ndata: {\"a\":2}":                                      {"data: {\"a\":1}\n\n", "event: x\ndata: {\"a\":2}\n\n"},
+		"data: {\"a\":1}\n\ndata: [DONE]":                                                   {"data: {\"a\":1}\n\n", "data: [DONE]\n\n"},
+		"data: {\"a\":1}\n\ndata: {\"a\":{}":                                                {"data: {\"a\":1}\n\n"},
+		"data: {\"a\":1}\n\ndata: 12":                                                       {"data: {\"a\":1}\n\n"},
 		": one\ndata: {\"a\":1}\n: two\ndata: {\"a\":2}\n\n":                                {": one\ndata: {\"a\":1}\n\n", ": two\ndata: {\"a\":2}\n\n"},
 		"data: {\"a\":1}\ndata: {\"a\":\"" + strings.Repeat("x", 3*firstBuffer) + "\"}\n\n": {"data: {\"a\":1}\n\n", "data: {\"a\":\"" + strings.Repeat("x", 3*firstBuffer) + "\"}\n\n"},
 	} {
