@@ -154,7 +154,7 @@ func TestEveryStatus(t *testing.T) {
 		405: recovery.InvalidRequest, 407: recovery.Auth, 408: recovery.Timeout, 409: recovery.ServerError, 410: recovery.ModelNotFound,
 		413: recovery.ContextLengthExceeded, 415: recovery.ImageOrMediaError, 418: recovery.InvalidRequest, 422: recovery.UnsupportedParameter,
 		425: recovery.RateLimit, 429: recovery.RateLimit, 451: recovery.Permission, 499: recovery.Timeout,
-		500: recovery.ServerError, 501: recovery.ServerError, 502: recovery.ServerError, 503: recovery.Overloaded, 504: recovery.Timeout,
+		500: recovery.ServerError, 501: recovery.ModelNotFound, 502: recovery.ServerError, 503: recovery.Overloaded, 504: recovery.Timeout,
 		520: recovery.ServerError, 521: recovery.ServerError, 522: recovery.Timeout, 523: recovery.ServerError, 524: recovery.Timeout,
 		525: recovery.ServerError, 529: recovery.Overloaded, 530: recovery.ServerError, 599: recovery.Timeout,
 		0: recovery.Unknown, 200: recovery.Unknown, 302: recovery.ServerError, 304: recovery.Unknown, 307: recovery.ServerError,
