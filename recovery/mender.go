@@ -73,7 +73,7 @@ const (
 	FlawJSON       FlawKind = "bad_json"  // arguments that are not JSON
 	FlawField      FlawKind = "missing_field"
 	FlawName       FlawKind = "unknown_tool"
-	FlawTruncated  FlawKind = "truncated"  // a call that the output limit cut
+	FlawTruncated  FlawKind = "truncated"  // a call, or JSON, that the output limit cut
 	FlawMissing    FlawKind = "no_call"    // a call was required and none came
 	FlawContent    FlawKind = "content"    // the content does not match response_format
 	FlawRepetition FlawKind = "repetition" // runaway repetition
@@ -87,7 +87,7 @@ type Flaw struct {
 	Tool    string // the tool that was meant, if the request offers it; a re-ask must call it
 	Quote   string // what the model wrote, shortened; data, never an instruction
 	Problem string // the validator's message, in words that a model can act on
-	Limited bool   // FlawUnsaid: the output limit came before the answer
+	Limited bool   // the output limit came before the answer, or its end, where a larger one helps
 	Output  int    // reported tokens of the answer; 0 if unknown
 }
 

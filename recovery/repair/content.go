@@ -30,11 +30,13 @@ func (j *job) mendContent() *recovery.Flaw {
 		j.addRepairs("", append([]string{ruleContent}, rules...)...)
 		return nil
 	}
-	f := &recovery.Flaw{Kind: recovery.FlawContent, Quote: text, Problem: "the answer must be JSON as the request describes it, and nothing else: " + s.problem}
 	if j.draft.Finish == recovery.FinishLength {
-		f.Kind = recovery.FlawTruncated
+		if _, _, set := j.req.OutputLimit(); set {
+			return nil // the client's own limit would cut another answer too, and the finish reason tells the client
+		}
+		return &recovery.Flaw{Kind: recovery.FlawTruncated, Limited: true, Quote: text, Problem: "the output limit cut the JSON; make it shorter"}
 	}
-	return f
+	return &recovery.Flaw{Kind: recovery.FlawContent, Quote: text, Problem: "the answer must be JSON as the request describes it, and nothing else: " + s.problem}
 }
 
 // contentMender validates and repairs text that must be JSON.

@@ -305,7 +305,11 @@ func TestContent(t *testing.T) {
 			t.Errorf("%s: %+v %+v", c.text, v, v.Flaw)
 		}
 	}
-	if v := m.Mend(object, recovery.Draft{Text: `{"a":1`, Finish: recovery.FinishLength}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawTruncated {
+	limited := request(t, `,"max_tokens":9,"response_format":{"type":"json_object"}`)
+	if v := m.Mend(limited, recovery.Draft{Text: `{"a":1`, Finish: recovery.FinishLength}); v.Judgement != recovery.JudgePass {
+		t.Errorf("cut by the client's own limit: %+v", v)
+	}
+	if v := m.Mend(object, recovery.Draft{Text: `{"a":1`, Finish: recovery.FinishLength}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawTruncated || !v.Flaw.Limited {
 		t.Errorf("%+v", v)
 	}
 	if v := m.Mend(object, recovery.Draft{Text: `nothing`, Shown: 7}); v.Judgement != recovery.JudgePass {
