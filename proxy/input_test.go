@@ -44,7 +44,7 @@ func TestBadRequests(t *testing.T) {
 		{"too large", `{"model":"m","x":"` + strings.Repeat("a", 70<<10) + `"}`, 413, "body_too_large"},
 	}
 	for _, c := range cases {
-		for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/d/chat/completions"} {
+		for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/openai/v1/chat/completions", "/openai/deployments/d/chat/completions"} {
 			r := g.post(context.Background(), path, c.body, nil)
 			if r.status != c.status || gjson.GetBytes(r.body, "error.code").Str != c.code || gjson.GetBytes(r.body, "error.type").Str != "rebound_error" {
 				t.Errorf("%s: status %d, %s", c.name, r.status, r.body)

@@ -26,7 +26,7 @@ type wire struct {
 var wires = [transcript.FormatCount]wire{
 	transcript.Chat: {
 		path: "/chat/completions", requests: transcript.Chat, answers: stream.Chat{}, thoughts: true,
-		routes: []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/:deployment/chat/completions"},
+		routes: []string{"/v1/chat/completions", "/chat/completions", "/openai/v1/chat/completions", "/openai/deployments/:deployment/chat/completions"},
 	},
 	transcript.Responses: {
 		path: "/responses", requests: transcript.Responses, answers: stream.Responses{}, refers: true, relays: []string{"/compact", "/input_tokens"},
