@@ -214,23 +214,32 @@ func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
 }
 
 // refuse gives the client the last failure: as a response, or as an error event if the stream has
-// begun.
+// begun, or the upstream reported it as one.
 func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.Event) {
-	r := s.core.final(f, s.x)
+	r, begun := s.core.final(f, s.x), s.sink.Committed()
+	asEvent := begun || s.reportedInStream(f)
 	if adapt := dialects[s.wire.requests.API()].adapt; adapt != nil {
-		adapt(&r, f, s.x, s.sink.Committed())
+		adapt(&r, f, s.x, asEvent)
 	}
-	if s.sink.Committed() {
-		// Too late for a status: the stream ends with an error event, never cleanly.
-		if !s.x.Streaming || s.x.Mode != recovery.ModeAct {
-			panic(http.ErrAbortHandler)
-		}
-		s.endWithError(ctx, r.body)
-		return
-	}
-	ev.Status = r.status
 	s.decorate(r.header, f.Target, nil)
-	_ = s.sink.Whole(r.status, r.header, r.body)
+	switch {
+	case !asEvent:
+		ev.Status = r.status
+		_ = s.sink.Whole(r.status, r.header, r.body)
+	case begun && (!s.x.Streaming || s.x.Mode != recovery.ModeAct):
+		panic(http.ErrAbortHandler)
+	default: // never a clean end
+		r.header["Content-Type"] = f.Response.Header["Content-Type"]
+		s.sink.Begin(http.StatusOK, r.header)
+		s.endWithError(ctx, r.body)
+	}
+}
+
+// reportedInStream reports whether the failure is an error event, and the client's format has such
+// events: agents do other things after them than after a status. Codex shortens what it summarises
+// after context_length_exceeded, and Claude Code asks for an answer that is not streamed.
+func (s *sender) reportedInStream(f *recovery.Failure) bool {
+	return s.x.Streaming && s.x.Mode == recovery.ModeAct && f.Signal.Stream && s.wire.answers.ErrorEnds()
 }
 
 // endWithError ends a stream with an error event and, if clients of the format notice an error only by

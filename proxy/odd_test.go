@@ -142,6 +142,59 @@ func TestLastEventUnterminated(t *testing.T) {
 	}
 }
 
+// TestErrorEventStays: what an upstream reports as an error event, nothing before it having reached the client, is an error event for the
+// client if all clients of the format notice those. Codex treats context_length_exceeded and insufficient_quota in a
+// stream differently from a status, and Claude Code then asks for an answer that is not streamed.
+func TestErrorEventStays(t *testing.T) {
+	const begun = `data: {"type":"response.created","response":{"id":"r","output":[]}}` + "\n\n"
+	failed := func(code, message string) string {
+		return begun + `data: {"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"` + code + `","message":"` + message + `"},"output":[]}}` + "\n\n"
+	}
+	const chat, responses, messages = "/v1/chat/completions", "/v1/responses", "/v1/messages"
+	requests := map[string]string{
+		chat:      `{"model":"m","messages":[{"role":"user","content":"hi"}]`,
+		responses: `{"model":"m","store":false,"input":"hi"`,
+		messages:  `{"model":"claude-m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]`,
+	}
+	var body atomic.Pointer[string]
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, *body.Load())
+	}))
+	t.Cleanup(up.Close)
+	g := startAt(t, up.URL)
+	const overloaded = `event: error` + "\n" + `data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}` + "\n\n"
+	for _, c := range []struct {
+		path, body, want string
+		whole            bool
+		status           int
+	}{
+		{path: responses, body: failed("context_length_exceeded", "Your input exceeds the context window of this model."), want: `"error":{"code":"context_length_exceeded"`, status: 200},
+		{path: responses, body: failed("insufficient_quota", "You exceeded your current quota."), want: `"error":{"code":"insufficient_quota"`, status: 200},
+		{path: responses, body: failed("server_error", "It failed."), want: `"error":{"code":"server_error"`, status: 200},
+		{path: messages, body: overloaded, want: overloaded, status: 200},
+		{path: messages, body: overloaded, want: `"overloaded_error"`, whole: true, status: 503},
+		{path: chat, body: `data: {"error":{"message":"You exceeded your current quota.","code":"insufficient_quota"}}` + "\n\n", want: `"insufficient_quota"`, status: 429},
+	} {
+		body.Store(&c.body)
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+c.path, strings.NewReader(requests[c.path]+map[bool]string{true: "}", false: `,"stream":true}`}[c.whole]))
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != c.status || !strings.Contains(string(got), c.want) {
+			t.Errorf("%s: %d, %v\n%s\nwant %d and %s", c.path, resp.StatusCode, err, got, c.status, c.want)
+		}
+		if events := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"); events != (c.status == 200) {
+			t.Errorf("%s: %d is called %q", c.path, resp.StatusCode, resp.Header.Get("Content-Type"))
+		}
+	}
+}
+
 // TestErrorEnds: a stream that cannot be completed ends with an error event, and with a broken
 // connection behind it only in the format in which some client needs that to notice.
 func TestErrorEnds(t *testing.T) {
