@@ -63,6 +63,8 @@ func TestOddButWhole(t *testing.T) {
 		{name: "no JSON", label: "application/json", body: strings.Replace(oddAnswer, `"}],`, `"},],`, 1), asked: 2},
 		{name: "usage in between", label: "text/event-stream", body: strings.Replace(oddEvents, "\n\n", "\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n", 1), stream: true},
 		{name: "no text", label: "application/json", body: strings.Replace(oddAnswer, "It prints hello.", "", 1), asked: 2},
+		{name: "failed behind a tool that has run", path: "/v1/responses", label: "application/json",
+			body: `{"id":"r","object":"response","status":"failed","error":{"code":"server_error","message":"It failed."},"output":[{"id":"p","type":"mcp_call","name":"send_mail","arguments":"{}","output":"sent"}]}`},
 		{name: "no output", path: "/v1/responses", label: "application/json", body: `{"id":"r","object":"response","status":"completed","output":[]}`, asked: 2},
 		{name: "no content", path: "/v1/messages", label: "application/json", body: oddMessage, asked: 2},
 		{name: "nothing but thoughts", path: "/v1/messages", label: "application/json", body: strings.Replace(oddMessage, "[]", `[{"type":"thinking","thinking":"So.","signature":"s"}]`, 1), asked: 2},

@@ -20,7 +20,7 @@ func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
 		if !w.o.Guard(func() { flaw = w.mend(body, d) }) {
 			w.repairs = nil
 		}
-		if flaw != nil {
+		if flaw != nil && !d.ran {
 			broken = &Broken{Err: recovery.ErrFlawed, Flaw: flaw, Flawed: w}
 		}
 	}

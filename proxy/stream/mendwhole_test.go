@@ -196,3 +196,27 @@ func TestRejected(t *testing.T) {
 		}
 	}
 }
+
+// TestFlawedAfterTool: an answer behind a tool that has run at the provider is not asked for again, which would run the tool a
+// second time. Tools that only read may run again.
+func TestFlawedAfterTool(t *testing.T) {
+	const response = `{"id":"r","object":"response","status":"completed","output":[{"id":"p","type":"TOOL"},{"type":"function_call","call_id":"a","name":"f","arguments":"{"}]}`
+	const message = `{"id":"m","type":"message","role":"assistant","content":[{"type":"TOOL","id":"p","name":"send","input":{}},{"type":"tool_use","id":"a","name":"f","input":{}}],"stop_reason":"tool_use"}`
+	for _, c := range []struct {
+		format     Format
+		body, tool string
+		asked      bool
+	}{
+		{Responses{}, response, "mcp_call", false},
+		{Responses{}, response, "code_interpreter_call", false},
+		{Responses{}, response, "web_search_call", true},
+		{Messages{}, message, "mcp_tool_use", false},
+		{Messages{}, message, "text", true},
+	} {
+		x, body := newExchange(), strings.Replace(c.body, "TOOL", c.tool, 1)
+		broken := x.whole(body, mended(t, asking(recovery.FlawArguments)), func(o *Options) { o.Format = c.format })
+		if asked := broken != nil && broken.Flaw != nil; asked != c.asked || !asked && x.got() != body {
+			t.Errorf("%s: %+v, %s", c.tool, broken, x.got())
+		}
+	}
+}

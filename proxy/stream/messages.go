@@ -270,6 +270,8 @@ func (Messages) DecodeWhole(body []byte) (d Delta) {
 			if t := v.Get("thinking"); d.reasoning == nil && t.Type == gjson.String {
 				d.reasoning = []byte(t.Raw)
 			}
+		case blockOther:
+			d.Kind, d.ran = KindCall, true
 		default:
 			d.Kind = KindCall
 		}

@@ -180,6 +180,16 @@ var hosted = [...]struct {
 	{"mcp_call", KindCall}, {"code_interpreter_call", KindCall}, {"image_generation_call", KindCall},
 }
 
+// onlyReads reports whether an item is a call of a tool that runs at the provider and only reads.
+func onlyReads(item string) bool {
+	for i := range hosted {
+		if item == hosted[i].name {
+			return hosted[i].kind == KindReasoning
+		}
+	}
+	return false
+}
+
 // maxItems limits the item ids that are kept of one response.
 const maxItems = 1000
 
@@ -251,7 +261,7 @@ func (d *Delta) output(list gjson.Result) (called bool) {
 				d.finish = recovery.FinishCalls
 			}
 		default:
-			d.Kind = KindCall
+			d.Kind, d.ran = KindCall, d.ran || !onlyReads(v.Get("type").Str)
 		}
 		return true
 	})
@@ -338,6 +348,10 @@ func (Responses) DecodeWhole(body []byte) (d Delta) {
 	output := d.whole(body)
 	switch {
 	case d.Kind == KindError, d.Kind == KindCut:
+		var before Delta
+		if before.output(output); before.ran {
+			d.Kind = KindCall // the client gets it as it is
+		}
 		return d
 	case !output.IsArray():
 		if v := gjson.GetBytes(body, "error"); !empty(v) || gjson.GetBytes(body, "detail").Exists() {
