@@ -84,6 +84,14 @@ func TestMessagesRefusals(t *testing.T) {
 			refuses: refusal("messages: Unexpected role \"system\". The Messages API accepts a top-level `system` parameter, not \"system\" as an input message role.", has(`"role":"system"`))},
 		"system messages of a model": {system: "message", attempts: 2, lasting: true, keeps: "Rules",
 			refuses: refusal("messages.1.role: role 'system' is not supported on this model", func(b gjson.Result) bool { return has(`"role":"system"`)(b) || has("developer")(b) })},
+		"system messages at MiniMax": {system: "message", attempts: 2, lasting: true, keeps: "Rules",
+			refuses: refusal("invalid params, chat content has invalid message role: system (2013)", has(`"role":"system"`))},
+		"system messages at DeepSeek": {system: "message", attempts: 2, lasting: true, keeps: "Rules",
+			refuses: refusal("Failed to deserialize the JSON body into the target type: messages[1].role: unknown variant `system`, expected `user` or `assistant` at line 1 column 33985", has(`"role":"system"`))},
+		"system messages at a server": {system: "message", attempts: 2, lasting: true, keeps: "Rules",
+			refuses: refusal("Messages API does not support role=\"system\"", has(`"role":"system"`))},
+		"name of the user": {fields: `"metadata":{"user_id":"{\"device_id\":\"d0d0d0d0d0d0d0d0d0d0d0d0\",\"session_id\":\"s0s0s0s0s0s0s0s0s0s0\"}"},`, attempts: 2, lasting: true,
+			refuses: refusal("Invalid 'user_id': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", has("user_id"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

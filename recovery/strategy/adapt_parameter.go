@@ -26,6 +26,9 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	if a, ok := dropThinking(s, f); ok {
 		return a, true
 	}
+	if a, ok := moveSystem(s, f); ok {
+		return a, true
+	}
 	var edits []recovery.Edit
 	for _, name := range names {
 		e, ok := adapt(s, name, f)
@@ -90,6 +93,9 @@ func dropThinking(s *recovery.Situation, f *recovery.Failure) (recovery.Action, 
 // adapt returns the edit for one refused field; ok is false if there is none.
 func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Edit, bool) {
 	x := s.Exchange
+	if name == "user_id" { // some servers name it without its path
+		name = "metadata.user_id"
+	}
 	if v, _ := x.Body.Field(name); recovery.Implied(name, string(v)) {
 		return recovery.Edit{Field: name, Drop: true, Value: string(v)}, true
 	}
@@ -125,6 +131,9 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	}
 	if field, _, within := strings.Cut(name, "."); within && recovery.Droppable(field) {
 		v, has := x.Body.Field(field)
+		if field == "metadata" { // agents send labels of one form
+			return recovery.Edit{Field: field, Drop: true}, has
+		}
 		// The target refuses a part of this value and may accept another value.
 		return recovery.Edit{Field: field, Drop: true, Value: string(v)}, has && len(v) <= recovery.MaxValue
 	}
@@ -190,10 +199,8 @@ func refusedRole(x *recovery.Exchange, name string, f *recovery.Failure) (ed rec
 	switch {
 	case x.Body.HasRole("developer") && (strings.Contains(msg, "developer") || !strings.Contains(msg, "'system'") && strings.Contains(msg, "role")):
 		return recovery.Edit{Role: "developer", Rename: "system"}, true
-	case !strings.Contains(msg, "'system'") || !x.Body.HasRole("system"):
+	case !strings.Contains(msg, "'system'") || !x.Body.HasRole("system") || x.Body.Format() == transcript.Messages: // that has no role for developers
 		return ed, false
-	case x.Body.Format() == transcript.Messages: // it has no role for developers
-		return recovery.Edit{Conform: recovery.ConformSystem}, true
 	}
 	return recovery.Edit{Role: "system", Rename: "developer"}, true
 }

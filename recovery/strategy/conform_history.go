@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // ConformHistory edits the parts of the conversation that a target refuses: calls and results that do not match, ids, the
@@ -92,6 +93,9 @@ func (ConformHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	if a, ok := dropImplied(s, f); ok {
 		return a, true
 	}
+	if a, ok := moveSystem(s, f); ok {
+		return a, true
+	}
 	text := strings.ToLower(f.Signal.Message + " " + f.Signal.Param) // some providers put the cause into param
 	if a, ok := dropMarks(s, f, text); ok {
 		return a, true
@@ -105,6 +109,18 @@ func (ConformHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 		}
 	}
 	return recovery.Action{}, false
+}
+
+// systemRefused matches the refusal of a message with the role system, in any wording.
+var systemRefused = recovery.NewPattern(`(?i)\brole\b[^.]{0,80}\bsystem\b|\bsystem\b[^.]{0,40}\brole\b`)
+
+// moveSystem changes system messages among those of a Messages request, as Claude Code sends them, for a server that takes them only as the
+// system prompt.
+func moveSystem(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	if s.Exchange.Body.Format() != transcript.Messages || !s.Exchange.Body.HasRole("system") || !systemRefused.MatchString(f.Signal.Message) {
+		return recovery.Action{}, false
+	}
+	return withEdit(s, f, recovery.Edit{Conform: recovery.ConformSystem})
 }
 
 // tooManyMarks matches the refusal of more marks of the prompt cache than a provider takes. It counts those that a
