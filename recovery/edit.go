@@ -69,6 +69,7 @@ const (
 	ConformField      = "message_field"  // messages lose the field Field
 	ConformKeyword    = "schema_keyword" // tool schemas lose the keyword Field
 	ConformItems      = "schema_items"   // every array in a tool schema has items
+	ConformObject     = "schema_object"  // every tool schema is one object, without alternatives beside its properties
 	ConformStrict     = "schema_strict"  // tools are not strict; Field as for ConformPlain
 	ConformPlain      = "schema_plain"   // tool schemas keep only the keywords that every provider accepts; Field says which: a SchemaMark or a ToolsMark, empty for all
 	ConformMedia      = "media"          // text replaces images and other attachments; Field is the number of latest ones that stay
@@ -106,7 +107,7 @@ const ReasoningFinished = "finished"
 func conformRank(name string) int {
 	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate,
 		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformUnthinking, ConformOption, ConformMarks, ConformNoTools, ConformCallIDs, ConformSignatures,
-		ConformStubTools, ConformStrict, ConformMissing, ConformPlain, ConformKeyword, ConformItems}
+		ConformStubTools, ConformStrict, ConformMissing, ConformObject, ConformPlain, ConformKeyword, ConformItems}
 	for i, m := range order {
 		if m == name {
 			return i

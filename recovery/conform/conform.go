@@ -107,7 +107,7 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Editor, ed recovery.E
 			}
 			return false
 		})
-	case recovery.ConformKeyword, recovery.ConformItems, recovery.ConformPlain:
+	case recovery.ConformKeyword, recovery.ConformItems, recovery.ConformPlain, recovery.ConformObject:
 		return schemas(b, e, ed)
 	case recovery.ConformStrict:
 		changed, meant := false, meantTools(b, ed)

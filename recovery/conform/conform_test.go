@@ -119,6 +119,10 @@ func TestConform(t *testing.T) {
 		"tools there":    {recovery.Edit{Conform: recovery.ConformStubTools}, tool(`{}`, ""), tool(`{}`, "")},
 		"signatures":     {recovery.Edit{Conform: recovery.ConformSignatures}, history("u go", "c 1", "r 1=a"), strings.Replace(history("u go", "c 1", "r 1=a"), `"arguments":"{}"}}`, `"arguments":"{}"},"extra_content":{"google":{"thought_signature":"skip_thought_signature_validator"}}}`, 1)},
 		"keyword":        {recovery.Edit{Conform: recovery.ConformKeyword, Field: "format"}, tool(`{"type":"object","properties":{"format":{"type":"string","format":"uri"}},"required":["format"]}`, ""), tool(`{"type":"object","properties":{"format":{"type":"string"}},"required":["format"]}`, "")},
+		"alternatives":   {recovery.Edit{Conform: recovery.ConformObject}, tool(`{"type":"object","properties":{"x":{"anyOf":[{"type":"string"},{"type":"null"}]},"y":{"type":"string"}},"additionalProperties":false,"anyOf":[{"required":["x"]},{"required":["y"]}]}`, ""), tool(`{"type":"object","additionalProperties":false,"properties":{"x":{"anyOf":[{"type":"string"},{"type":"null"}]},"y":{"type":"string"}}}`, "")},
+		"only variants":  {recovery.Edit{Conform: recovery.ConformObject}, tool(`{"oneOf":[{"type":"object","properties":{"id":{"type":"string"}},"required":["id"]},{"type":"object","properties":{"path":{"type":"string"},"id":{"type":"number"}}}]}`, ""), tool(`{"type":"object","properties":{"id":{"type":"string"},"path":{"type":"string"}}}`, "")},
+		"all of them":    {recovery.Edit{Conform: recovery.ConformObject}, tool(`{"type":"object","required":["id"],"allOf":[{"properties":{"id":{"type":"string"}},"required":["id","p"]},{"properties":{"p":{}}}]}`, ""), tool(`{"type":"object","properties":{"id":{"type":"string"},"p":{}},"required":["id","p"]}`, "")},
+		"an object":      {recovery.Edit{Conform: recovery.ConformObject}, tool(`{"type":"object","properties":{"x":{"oneOf":[{},{}]}},"required":["x"]}`, ""), tool(`{"type":"object","properties":{"x":{"oneOf":[{},{}]}},"required":["x"]}`, "")},
 		"items":          {recovery.Edit{Conform: recovery.ConformItems}, tool(`{"type":"object","properties":{"a":{"type":"array"},"b":{"type":"array","items":{"type":"array"}}}}`, ""), tool(`{"type":"object","properties":{"a":{"type":"array","items":{}},"b":{"type":"array","items":{"type":"array","items":{}}}}}`, "")},
 		"strict":         {recovery.Edit{Conform: recovery.ConformStrict}, tool(`{"type":"object"}`, `,"strict":true`), tool(`{"type":"object"}`, `,"strict":false`)},
 		"plain":          {recovery.Edit{Conform: recovery.ConformPlain}, tool(`{"$schema":"x","type":"object","properties":{"pattern":{"type":"string","pattern":"^a","enum":["a"]}},"additionalProperties":false}`, ""), tool(`{"type":"object","properties":{"pattern":{"type":"string","enum":["a"]}}}`, "")},
@@ -163,7 +167,7 @@ func FuzzConform(f *testing.F) {
 	f.Add(history("u go", "c 1,1", "r 1=a", "u x", "r 1=b"))
 	f.Add(`{"messages":[{"role":"assistant","tool_calls":[{"id":7},{"function":{}}]},{"role":"tool","content":[{"type":"image"}]}],"tools":[{"function":{"strict":true,"parameters":{"items":[{}],"type":"array"}}}]}`)
 	edits := []string{recovery.ConformPairing, recovery.ConformCallIDs, recovery.ConformSignatures, recovery.ConformStubTools, recovery.ConformAlternate, recovery.ConformSystem,
-		recovery.ConformEmpty, recovery.ConformTextOnly, recovery.ConformItems, recovery.ConformStrict, recovery.ConformPlain, recovery.ConformMedia}
+		recovery.ConformEmpty, recovery.ConformTextOnly, recovery.ConformItems, recovery.ConformObject, recovery.ConformStrict, recovery.ConformPlain, recovery.ConformMedia}
 	f.Fuzz(func(t *testing.T, body string) {
 		b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
 		if err != nil {

@@ -25,9 +25,15 @@ func schemas(b *transcript.Body, e *transcript.Editor, ed recovery.Edit) bool {
 		if !meant(t) {
 			continue
 		}
-		r.changed = false
-		out := r.schema(nil, gjson.ParseBytes(t.Parameters), 0)
-		if r.changed {
+		out, differs := []byte(nil), false
+		if ed.Conform == recovery.ConformObject {
+			out, differs = asObject(gjson.ParseBytes(t.Parameters))
+		} else {
+			r.changed = false
+			out = r.schema(nil, gjson.ParseBytes(t.Parameters), 0)
+			differs = r.changed
+		}
+		if differs {
 			e.Replace(t.Span, out)
 			changed = true
 		}

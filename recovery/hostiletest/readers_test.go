@@ -82,7 +82,7 @@ func readers() (all []reader) {
 	}))
 	for _, name := range []string{
 		recovery.ConformPairing, recovery.ConformCallIDs, recovery.ConformSignatures, recovery.ConformStubTools, recovery.ConformAlternate, recovery.ConformSystem, recovery.ConformEmpty,
-		recovery.ConformTextOnly, recovery.ConformMedia, recovery.ConformField, recovery.ConformKeyword, recovery.ConformItems, recovery.ConformPlain, recovery.ConformStrict,
+		recovery.ConformTextOnly, recovery.ConformMedia, recovery.ConformField, recovery.ConformKeyword, recovery.ConformItems, recovery.ConformObject, recovery.ConformPlain, recovery.ConformStrict,
 	} {
 		all = append(all, request("conform: "+name, func(b *transcript.Body) {
 			if e := b.Edit(); (conform.Conformer{}).Conform(b, e, recovery.Edit{Conform: name, Field: "name"}) {

@@ -42,6 +42,11 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 			return a, true
 		}
 	}
+	if containsAny(lower, []string{"at the top level", "at top level", "input_schema.type: field required"}) {
+		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformObject}); ok {
+			return a, true
+		}
+	}
 	if containsAny(lower, []string{"parameters is empty", "parameters is required", "parameters are required", "'parameters' is a required", "missing parameters"}) {
 		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformMissing}); ok {
 			return a, true

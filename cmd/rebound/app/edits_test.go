@@ -23,6 +23,18 @@ func TestKnownEdits(t *testing.T) {
 		"reasoning back at LiteLLM": {`litellm.BadRequestError: DeepseekException - {"error":{"message":"The reasoning_content in the thinking mode must be passed back to the API.",` +
 			`"type":"invalid_request_error"}}. Received Model Group=m\nAvailable Model Group Fallbacks=None`, history,
 			func(b gjson.Result) bool { return b.Get(`messages.#(role=="assistant").reasoning_content`).Exists() }},
+		"alternatives of a schema": {"Invalid schema for function 'lookup': schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.",
+			conversation{messages: []string{user("Go.")}, tools: []string{function("lookup", "Look.", `{"oneOf":[{"type":"object","properties":{"id":{"type":"string"}}},{"type":"object","properties":{"path":{"type":"string"}}}]}`)}},
+			func(b gjson.Result) bool {
+				p := b.Get("tools.0.function.parameters")
+				return !p.Get("oneOf").Exists() && p.Get("properties.id").Exists() && p.Get("properties.path").Exists()
+			}},
+		"alternatives at Anthropic": {"tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level",
+			conversation{messages: []string{user("Go.")}, tools: []string{function("lookup", "Look.", `{"type":"object","properties":{"id":{"type":"string"}},"anyOf":[{"required":["id"]}]}`)}},
+			func(b gjson.Result) bool {
+				p := b.Get("tools.0.function.parameters")
+				return !p.Get("anyOf").Exists() && p.Get("properties.id").Exists()
+			}},
 		"no calls": {"Invalid 'messages[1].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead.",
 			conversation{tools: []string{shell}, messages: []string{user("Go."), `{"role":"assistant","content":"Yes.","tool_calls":[]}`, user("On.")}},
 			func(b gjson.Result) bool { return !b.Get("messages.1.tool_calls").Exists() }},
