@@ -73,7 +73,7 @@ func Specs() []*recovery.Spec {
 			Meaning: "The request has too many bytes, whatever its tokens."},
 		{Class: recovery.ModelOutputInvalid, Scope: target, Status: http.StatusBadGateway, Plan: []string{planReask, planMove},
 			Meaning: "The provider rejected what its own model wrote, a broken tool call for example."},
-		{Class: recovery.ImageOrMediaError, Scope: request, Status: http.StatusBadRequest, Plan: []string{planDropMedia, planExplain},
+		{Class: recovery.ImageOrMediaError, Scope: request, Status: http.StatusBadRequest, Plan: []string{planDropMedia},
 			Meaning: "The target refuses an image or another attachment."},
 		{Class: recovery.Unknown, Scope: target, Status: http.StatusBadGateway, Plan: []string{planWait, planExplain},
 			Meaning: "A failure that no rule recognises."},

@@ -57,7 +57,7 @@ func TestPlans(t *testing.T) {
 		{class: recovery.ModelNotFound, plan: "move"},
 		{class: recovery.PayloadTooLarge, plan: "fit", want: "fit"},
 		{class: recovery.ModelOutputInvalid, plan: "reask move", want: "reask move"},
-		{class: recovery.ImageOrMediaError, body: agent, message: "at most 5 images", plan: "drop_media explain", want: "drop_media explain"},
+		{class: recovery.ImageOrMediaError, body: agent, message: "at most 5 images", plan: "drop_media", want: "drop_media"},
 		{class: recovery.Unknown, body: agent, status: 418, asked: time.Second, plan: "wait explain", want: "wait explain"},
 	}
 	planned := map[recovery.Class]bool{}

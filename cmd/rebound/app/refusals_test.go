@@ -290,8 +290,11 @@ func TestRefusedMedia(t *testing.T) {
 				g := launch(t, up.config("recovery: {media: "+media+"}"))
 				r := g.ask(t.Context(), conversation{messages: []string{picture}}.body())
 				if media == "keep" {
-					if realError(t, r, row); len(up.bodies()) != 1 {
-						t.Errorf("%d attempts", len(up.bodies()))
+					realError(t, r, row)
+					// In the middle of an agent's work, too: a request for an explanation would hold the same picture.
+					later := conversation{tools: history.tools, messages: append(slices.Clone(history.messages), says("Done."), picture)}
+					if realError(t, g.ask(t.Context(), later.body()), row); len(up.bodies()) != 2 {
+						t.Errorf("%d attempts for two requests", len(up.bodies()))
 					}
 					return
 				}
