@@ -24,6 +24,7 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 		"tool-cut":         {"default tool-cut@tool,cut=0.66/ok"},
 		"limited":          {"default limited@429"},
 		"limited-long":     {"default limited-long@429,retry-after=3600"},
+		"limited-for-good": {"default limited-for-good@429,header=x-should-retry:false"},
 		"overflow":         {"default overflow@ctx"},
 		"overflow-smaller": {"default os@ctx window: 128000", "backup other@ok window: 4000"},
 		"down":             {"default down@503"},
@@ -81,6 +82,7 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 	}{
 		{"limited", "rate_limit_exceeded", 429, many, true, false},
 		{"limited-long", "rate_limit_exceeded", 429, 1, true, false},
+		{"limited-for-good", "rate_limit_exceeded", 429, 1, true, true}, // the upstream says so itself
 		{"overflow", "context_length_exceeded", 400, 1, false, false},
 		{"down", "", 503, many, true, false}, // who waits may yet be answered
 		{"busy", "", 503, 21, true, false},

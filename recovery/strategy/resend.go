@@ -14,7 +14,7 @@ func (Resend) Name() string { return "resend" }
 func (Resend) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
-	if f.Signal.RetryAfter > 0 { // the upstream states the wait: see Wait
+	if f.Signal.RetryAfter > 0 || forbidsRetry(f) { // the upstream states the wait: see Wait
 		return recovery.Action{}, false
 	}
 	if _, ok := s.Next(f, nil); ok {

@@ -16,6 +16,9 @@ func (Wait) Name() string { return "wait" }
 
 // Propose implements recovery.Strategy.
 func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	if forbidsRetry(f) {
+		return recovery.Action{}, false
+	}
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
 	wait := f.Signal.RetryAfter
@@ -72,4 +75,9 @@ func soonest(s *recovery.Situation, current int, wait time.Duration) (int, time.
 		}
 	}
 	return first, wait
+}
+
+// forbidsRetry reports whether the upstream says that asking it again is of no use, in the header that SDKs obey.
+func forbidsRetry(f *recovery.Failure) bool {
+	return f.Response.Header.Get("X-Should-Retry") == "false"
 }
