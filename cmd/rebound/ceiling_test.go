@@ -20,7 +20,7 @@ var ceilings = map[string]int{
 	"recovery/inspect":    5023,
 	"recovery/learn":      2068,
 	"recovery/plan":       1803,
-	"recovery/repair":     4941,
+	"recovery/repair":     4943,
 	"recovery/rule":       1300,
 	"recovery/trajectory": 2930,
 	"recovery/transcript": 5814,
