@@ -69,8 +69,8 @@ func TestBoundedTime(t *testing.T) {
 		ev := recovery.Evidence{Phase: recovery.PhaseStatus, Status: 400, Body: body, Now: noon, Request: quoted}
 		start := time.Now()
 		d := tb.Classify(ev)
-		// Generous, for slow machines under the race detector; without it each takes a few milliseconds.
-		if took := time.Since(start); took > 2*time.Second {
+		// Generous, for busy machines under the race detector; without it each takes a few milliseconds.
+		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("%s: %v", name, took)
 		}
 		if d.Spec == nil {
