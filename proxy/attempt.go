@@ -107,6 +107,7 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 	if s.encoded != nil && unedited(body, s.x.Body.Raw()) {
 		header, body = s.asItCame, s.encoded
 	}
+	header = withoutBetas(header, a.NoBetas)
 	method, path, query := http.MethodPost, s.wire.path, s.query
 	if a.Resume != nil && a.Resume.Job != nil {
 		method, path, body = http.MethodGet, s.wire.path+"/"+url.PathEscape(a.Resume.Job.ID), nil

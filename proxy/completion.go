@@ -3,8 +3,6 @@ package proxy
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"maps"
 	"net/http"
@@ -289,21 +287,38 @@ func (k *Core) mode(h http.Header) (recovery.Mode, error) {
 	return mode, nil
 }
 
-// betasOf returns a label of the betas that the client asks for, equal for equal sets and empty for none, and whether a larger context
-// window is among them, as in context-1m-2025-08-07.
-func betasOf(h http.Header) (label string, longContext bool) {
-	values := h["Anthropic-Beta"]
-	if len(values) == 0 {
-		return "", false
+// betasHeader lists the features in test at Anthropic that a client asks for.
+const betasHeader = "Anthropic-Beta"
+
+// namesIn returns the names that the lines of a header list.
+func namesIn(lines []string) []string {
+	return strings.FieldsFunc(strings.Join(lines, ","), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// betasOf returns the sorted names of the betas that the client asks for, and whether a larger context window is among them, as in
+// context-1m-2025-08-07.
+func betasOf(h http.Header) (names []string, longContext bool) {
+	if len(h[betasHeader]) == 0 {
+		return nil, false
 	}
-	names := strings.FieldsFunc(strings.Join(values, ","), func(r rune) bool { return r == ',' || r == ' ' })
+	names = namesIn(h[betasHeader])
 	slices.Sort(names)
-	set := strings.Join(slices.Compact(names), ",")
-	if set == "" {
-		return "", false
+	return slices.Compact(names), slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "context-1m") })
+}
+
+// withoutBetas returns a copy of the headers in which these betas are not asked for, or h itself if there are none.
+func withoutBetas(h http.Header, gone []string) http.Header {
+	if len(gone) == 0 {
+		return h
 	}
-	sum := sha256.Sum256([]byte(set))
-	return hex.EncodeToString(sum[:4]), strings.Contains(set, "context-1m")
+	h = maps.Clone(h)
+	left := slices.DeleteFunc(namesIn(h[betasHeader]), func(name string) bool { return slices.Contains(gone, name) })
+	if len(left) == 0 {
+		delete(h, betasHeader)
+	} else {
+		h[betasHeader] = []string{strings.Join(left, ",")}
+	}
+	return h
 }
 
 // describe fills the exchange with facts about the request and its client.

@@ -205,7 +205,7 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	if edited {
 		ready = time.Now() // building took time
 	}
-	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Started: ready, Target: c.Candidate, Body: body, Edited: edited, Resume: a.Resume,
+	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Started: ready, Target: c.Candidate, Body: body, NoBetas: c.noBetas, Edited: edited, Resume: a.Resume,
 		Explain: a.Explain, Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Life: &rc.life, Idle: r.idle(c.Target), Cancel: rc.cancel}
 	x.Attempts = append(x.Attempts, Record{Target: c.Target, Strategy: rc.strategy, Parallel: rc.parallel, Started: rc.started})
 	if err != nil {

@@ -23,7 +23,7 @@ func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	x := r.x
 	b := x.current()
-	edited = b != x.Body
+	edited, c.noBetas = b != x.Body, nil
 	var learned []Edit
 	guidance := ""
 	if !x.plain && x.Mode != ModeOff && x.state.MayNote() {
@@ -38,16 +38,18 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && a.Output == 0 && a.Resume == nil {
 		return b.Raw(), edited, nil
 	}
-	suited, err := r.withEdits(b, append(learned[:len(learned):len(learned)], c.Edits...))
+	edits := append(learned[:len(learned):len(learned)], c.Edits...)
+	suited, err := r.withEdits(b, edits)
 	if err != nil {
 		return nil, false, err
 	}
-	changed := suited != b
+	c.noBetas = x.refusedBetas(edits)
+	changed := suited != b || len(c.noBetas) > 0
 	c.learned = changed && len(learned) > 0
 	if changed && len(c.Edits) == 0 {
 		x.Did("learned") // an earlier request showed what this target refuses
 	}
-	if changed && slices.ContainsFunc(c.Edits, func(ed Edit) bool { return ed.Conform == ConformReasoning }) {
+	if suited != b && slices.ContainsFunc(c.Edits, func(ed Edit) bool { return ed.Conform == ConformReasoning }) {
 		x.Did("drop_reasoning")
 	}
 	e := suited.Edit()
@@ -131,6 +133,9 @@ func (r *run) changes(candidate int, ed Edit) bool {
 	b := r.x.current()
 	c := &r.x.Candidates[candidate]
 	list := append(append([]Edit(nil), r.Knowledge.Edits(r.x.Known(c.Target))...), c.Edits...)
+	if ed.Conform == ConformBetas {
+		return len(r.x.refusedBetas(append(list, ed))) > len(r.x.refusedBetas(list))
+	}
 	before, err := r.withEdits(b, list)
 	if err != nil {
 		return false

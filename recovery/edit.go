@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,6 +27,8 @@ type Edit struct {
 // String describes the edit for operators.
 func (e Edit) String() string {
 	switch {
+	case e.Conform == ConformBetas:
+		return "refuses anthropic-beta " + cmp.Or(e.Field, "of any value")
 	case e.Conform != "" && e.Field != "":
 		return "needs " + e.Conform + " " + e.Field
 	case e.Conform != "":
@@ -89,6 +92,7 @@ const (
 	ConformOption     = "no_option"      // no level of effort or verbosity among the options of the output; Field is its path and, after "=", the refused level
 	ConformMarks      = "cache_marks"    // fewer marks of the cache; Field is how many go, the first of the history first
 	ConformNoTools    = "no_tools"       // no options for tools if none are offered
+	ConformBetas      = "betas"          // the header anthropic-beta goes without the value Field, without any if empty; the body stays
 )
 
 // The reasoning that ConformThought gives to messages without one, if the target refuses an empty one. Package proxy
@@ -106,7 +110,7 @@ const ReasoningFinished = "finished"
 // those of turns, then those of ids. Unknown edits come last.
 func conformRank(name string) int {
 	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate,
-		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformUnthinking, ConformOption, ConformMarks, ConformNoTools, ConformCallIDs, ConformSignatures,
+		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformUnthinking, ConformOption, ConformMarks, ConformNoTools, ConformBetas, ConformCallIDs, ConformSignatures,
 		ConformStubTools, ConformStrict, ConformMissing, ConformObject, ConformPlain, ConformKeyword, ConformItems}
 	for i, m := range order {
 		if m == name {
@@ -211,7 +215,7 @@ func (c *Choice) lasting() (forAll, own []Edit) {
 		}
 		switch {
 		case passing:
-		case slices.Contains(c.accountEdits, ed):
+		case slices.Contains(c.accountEdits, ed), len(c.noBetas) > 0: // another account may use these betas and what needs them
 			own = append(own, ed)
 		default:
 			forAll = append(forAll, ed)

@@ -22,11 +22,12 @@ type Attempt struct {
 	Number      int
 	Started     time.Time // when Body was ready
 	Target      Candidate
-	Body        []byte  // the request that goes upstream
-	Edited      bool    // Body differs from the client's by more than the model's name
-	Resume      *Resume // nil for an answer from its beginning
-	Plain       bool    // deliver any answer unchecked, as a plain proxy would
-	Explain     bool    // the answer is marked as the gateway's
+	Body        []byte   // the request that goes upstream
+	NoBetas     []string // names that the header anthropic-beta loses
+	Edited      bool     // Body or that header differs from the client's by more than the model's name
+	Resume      *Resume  // nil for an answer from its beginning
+	Plain       bool     // deliver any answer unchecked, as a plain proxy would
+	Explain     bool     // the answer is marked as the gateway's
 	AcceptEmpty bool
 	Idle        time.Duration           // longest usual pause of the target's answers; 0 if unknown
 	Life        *Life                   // records the attempt's signs of life

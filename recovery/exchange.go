@@ -2,6 +2,8 @@ package recovery
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -41,9 +43,9 @@ type Request struct {
 	Patience  time.Duration // the client's own timeout, 0 if unknown
 	// LongContext is set if the client asks for a larger context window than the model's usual one.
 	LongContext bool
-	// Betas identifies the features in test at the provider that the client asks for with headers, which decide what a target
-	// refuses; empty for none.
-	Betas string
+	// Betas are the sorted names of the features in test at the provider that the client asks for with headers. They decide
+	// what a target refuses.
+	Betas []string
 }
 
 // Caller is who asks.
@@ -177,14 +179,15 @@ type Choice struct {
 	equal500s  int      // how often the target answered the same bytes with the same 500
 	message500 string   // message of that 500, without its numbers
 
-	refused      bool   // the client's own bytes were refused
-	learned      bool   // learned edits changed the request
-	doubted      bool   // the request with learned edits was refused
-	failedEdits  []Edit // edits that did not help
-	latest       []Edit // of the last action
-	requestEdits []Edit // edits that concern this request rather than the target: they are not learned
-	accountEdits []Edit // edits that concern the account
-	message      string // the refusal that latest responds to
+	refused      bool     // the client's own bytes were refused
+	learned      bool     // learned edits changed the request
+	doubted      bool     // the request with learned edits was refused
+	failedEdits  []Edit   // edits that did not help
+	latest       []Edit   // of the last action
+	requestEdits []Edit   // edits that concern this request rather than the target: they are not learned
+	accountEdits []Edit   // edits that concern the account
+	noBetas      []string // of the latest attempt, see Attempt.NoBetas
+	message      string   // the refusal that latest responds to
 }
 
 // Had reports whether this candidate already got an edit, helpful or not.
@@ -241,10 +244,21 @@ func (r *Request) Windowed(t Target) Target {
 
 // Known returns the target under which it is known what it refuses of requests like this.
 func (r *Request) Known(t Target) Target {
-	if r.Betas != "" {
-		t.Model += " (betas " + r.Betas + ")"
+	if len(r.Betas) > 0 {
+		sum := sha256.Sum256([]byte(strings.Join(r.Betas, ",")))
+		t.Model += " (betas " + hex.EncodeToString(sum[:4]) + ")"
 	}
 	return t
+}
+
+// refusedBetas returns the client's betas that a target does not get after edits.
+func (r *Request) refusedBetas(edits []Edit) (gone []string) {
+	for _, name := range r.Betas {
+		if slices.ContainsFunc(edits, func(ed Edit) bool { return ed.Conform == ConformBetas && (ed.Field == "" || ed.Field == name) }) {
+			gone = append(gone, name)
+		}
+	}
+	return gone
 }
 
 // PersonSpokeLast reports whether a person wrote something after the tool results. Their words take precedence over advice.

@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -29,6 +30,9 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	if a, ok := moveSystem(s, f); ok {
 		return a, true
 	}
+	if a, ok := dropBetas(s, f); ok {
+		return a, true
+	}
 	var edits []recovery.Edit
 	for _, name := range names {
 		e, ok := adapt(s, name, f)
@@ -44,6 +48,36 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 		return recovery.Action{}, false
 	}
 	return recovery.Action{Target: i, Edits: edits, Account: containsAny(strings.ToLower(f.Signal.Message), accountWords)}, true
+}
+
+// betaRefused matches the refusal of values of the header anthropic-beta, in lower case.
+var betaRefused = recovery.NewPattern(`\b(?:unexpected|invalid|unsupported|unknown|unrecogni[sz]ed)\b[^.]{0,900}\b(?:anthropic[-_]beta|beta (?:flag|header))|` +
+	`\b(?:anthropic[-_]beta|beta (?:flag|header))[^.]{0,300}\bnot (?:supported|allowed|valid|recogni[sz]ed)\b`)
+
+// betaName matches the names in such a refusal.
+var betaName = recovery.NewPattern(`[\w-]+(?:\.[\w-]+)*`)
+
+// dropBetas leaves out the client's betas that a refusal names, or all if it names none and calls them flags, as Bedrock does.
+// Which betas may be used depends on the account as well.
+func dropBetas(s *recovery.Situation, f *recovery.Failure) (a recovery.Action, ok bool) {
+	text, betas := strings.ToLower(f.Signal.Message), s.Exchange.Betas
+	if len(betas) == 0 || !betaRefused.MatchString(text) || strings.Contains(text, "require") { // which demands a beta
+		return a, false
+	}
+	names, named := betaName.FindAllString(f.Signal.Message, -1), false
+	var edits []recovery.Edit
+	for _, beta := range betas {
+		if slices.Contains(names, beta) {
+			named = true
+			one, _ := withEdit(s, f, recovery.Edit{Conform: recovery.ConformBetas, Field: beta})
+			edits = append(edits, one.Edits...)
+		}
+	}
+	if !named && strings.Contains(text, "beta flag") {
+		all, _ := withEdit(s, f, recovery.Edit{Conform: recovery.ConformBetas})
+		edits = all.Edits
+	}
+	return recovery.Action{Target: s.Current(f), Edits: edits, Account: true}, len(edits) > 0
 }
 
 // dropImplied removes a refused field that says what the request says without it.
