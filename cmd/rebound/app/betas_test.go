@@ -35,7 +35,7 @@ func TestLongContext(t *testing.T) {
 		fmt.Fprintf(w, `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":%d,"output_tokens":2}}`, tokens)
 	}))
 	t.Cleanup(up.Close)
-	g := launch(t, strings.Replace(strings.ReplaceAll(quick, "UP/", up.URL+"/"), "upstreams:\n", fmt.Sprintf("upstreams:\n  claude: {format: anthropic, url: %q, passthrough: true, profile: hosted}\n", up.URL), 1))
+	g := launch(t, betaConfig(up.URL))
 	ask := func(task string, steps int, beta string) reply {
 		t.Helper()
 		messages := []string{fmt.Sprintf(`{"role":"user","content":%q}`, task)}
@@ -95,7 +95,7 @@ func TestEditsOfOneBeta(t *testing.T) {
 		_, _ = io.WriteString(w, `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}`)
 	}))
 	t.Cleanup(up.Close)
-	g := launch(t, strings.Replace(strings.ReplaceAll(quick, "UP/", up.URL+"/"), "upstreams:\n", fmt.Sprintf("upstreams:\n  claude: {format: anthropic, url: %q, passthrough: true, profile: hosted}\n", up.URL), 1))
+	g := launch(t, betaConfig(up.URL))
 	for i, c := range []struct {
 		beta, attempts string
 		examples       bool // reach the upstream
