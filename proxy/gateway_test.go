@@ -174,6 +174,18 @@ func (g *gateway) post(ctx context.Context, path, body string, header http.Heade
 	return r
 }
 
+// bytes sends a request and returns the answer as it is; err says how its body ended.
+func (g *gateway) bytes(path, body string) (resp *http.Response, got []byte, err error) {
+	g.t.Helper()
+	resp, err = http.Post(g.url+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err = io.ReadAll(resp.Body)
+	return resp, got, err
+}
+
 func read(resp *http.Response) reply {
 	r := reply{status: resp.StatusCode, header: resp.Header, ids: map[string]bool{}}
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {

@@ -129,14 +129,7 @@ func TestLastEventUnterminated(t *testing.T) {
 		for _, end := range []string{"\n", "\n\n"} {
 			asked.Store(0)
 			body = strings.TrimSuffix(c.body, end)
-			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+c.path, strings.NewReader(c.request))
-			req.Header.Set("Content-Type", "application/json")
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := io.ReadAll(resp.Body)
-			_ = resp.Body.Close()
+			_, got, err := g.bytes(c.path, c.request)
 			if err != nil || strings.TrimSuffix(string(got), "data: [DONE]\n\n") != c.body || asked.Load() != 1 {
 				t.Errorf("%s without %q: asked %d times, %v\n%s", c.path, end, asked.Load(), err, got)
 			}
@@ -180,14 +173,11 @@ func TestErrorEventStays(t *testing.T) {
 		{path: chat, body: `data: {"error":{"message":"You exceeded your current quota.","code":"insufficient_quota"}}` + "\n\n", want: `"insufficient_quota"`, status: 429},
 	} {
 		body.Store(&c.body)
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+c.path, strings.NewReader(requests[c.path]+map[bool]string{true: "}", false: `,"stream":true}`}[c.whole]))
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
+		request := requests[c.path] + `,"stream":true}`
+		if c.whole {
+			request = requests[c.path] + "}"
 		}
-		got, err := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
+		resp, got, err := g.bytes(c.path, request)
 		if err != nil || resp.StatusCode != c.status || !strings.Contains(string(got), c.want) {
 			t.Errorf("%s: %d, %v\n%s\nwant %d and %s", c.path, resp.StatusCode, err, got, c.status, c.want)
 		}
@@ -222,14 +212,7 @@ func TestErrorEnds(t *testing.T) {
 		"/v1/chat/completions": {`{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`, `data: {"error":`, true},
 		"/v1/responses":        {`{"model":"m","stream":true,"store":false,"input":"hi"}`, "event: response.failed", false},
 	} {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+path, strings.NewReader(c.body))
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
+		_, got, err := g.bytes(path, c.body)
 		if (err != nil) != c.breaks || !strings.Contains(string(got), c.event) || strings.Contains(string(got), "[DONE]") || strings.Contains(string(got), "response.completed") {
 			t.Errorf("%s: %v, %s", path, err, got)
 		}

@@ -94,10 +94,10 @@ func (v *view) readerRefused() bool {
 		return false
 	}
 	if v.kind == trajectory.Reader {
-		return v.refusedArguments(0) || len(v.call.Files()) == 0 && v.is(0, shortFailure) && !v.found(0)
+		return v.refusedArguments(0) || len(v.call.Files()) == 0 && v.is(0, shortFailure) && !v.quotation(0)
 	}
 	programs := v.call.Command().Programs // a listing has names, and no sentences
-	return len(programs) == 1 && (programs[0] == "ls" || programs[0] == "find") && strings.Count(v.text, " ") > 2 && v.is(0, shortFailure) && !v.found(0)
+	return len(programs) == 1 && (programs[0] == "ls" || programs[0] == "find") && strings.Count(v.text, " ") > 2 && v.is(0, shortFailure) && !v.quotation(0)
 }
 
 // notGit reports whether a program is not git, whose errors have no program name before them.

@@ -139,8 +139,8 @@ func (v *view) quoted(i int, r *rule.Rule) bool {
 	return q != nil && q.Class != classNames[genuine] || v.firstOf(&v.lines[i], i, noError, r.Class) != nil
 }
 
-// found reports whether line i is quoted by its form, or says that the program continued.
-func (v *view) found(i int) bool {
+// quotation reports whether line i is quoted by its form, or says that the program continued.
+func (v *view) quotation(i int) bool {
 	q := v.first(i, quotations)
 	return q != nil && q.Class != classNames[genuine]
 }
@@ -253,7 +253,7 @@ func (v *view) report() int {
 	if v.reports == 0 {
 		v.reports = len(v.lines) + 1
 		for i := len(v.lines) - 1; i >= max(0, len(v.lines)-maxReport) && !v.is(i, wentOn) && !v.succeeds(i); i-- {
-			if v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, noError) && !v.found(i) && !v.quotesSource(i) {
+			if v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, noError) && !v.quotation(i) && !v.quotesSource(i) {
 				v.reports = i + 1
 			}
 		}
@@ -395,7 +395,7 @@ func (v *view) briefFailure() (line string, ok bool) {
 	for _, i := range []int{0, last} {
 		text := v.lines[i].text
 		alone := len(v.lines) == 1 && !v.is(i, wentOn) && !v.quotesSource(i) // no entry among others of a log or of tests
-		if v.is(i, shortFailure) && !v.is(i, goesOn) && (alone || !v.foreign(i)) && !v.found(i) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
+		if v.is(i, shortFailure) && !v.is(i, goesOn) && (alone || !v.foreign(i)) && !v.quotation(i) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
 			return text, true
 		}
 	}

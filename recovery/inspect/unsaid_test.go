@@ -70,7 +70,7 @@ func TestWordsAlone(t *testing.T) {
 	}
 }
 
-// What a tool says of its call's arguments, or an editor of its edit, is a failure in any words.
+// A tool that complains about the arguments of its call has failed, in whatever words; so has an editor that complains about its edit.
 func TestArgumentsRefused(t *testing.T) {
 	for _, c := range []struct {
 		tool, arguments, content string
