@@ -17,7 +17,7 @@ var ceilings = map[string]int{
 	"recovery/annotate":   3335,
 	"recovery/classify":   2914,
 	"recovery/fit":        4242,
-	"recovery/inspect":    5023,
+	"recovery/inspect":    5006,
 	"recovery/learn":      2068,
 	"recovery/plan":       1803,
 	"recovery/repair":     4943,

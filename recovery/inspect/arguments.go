@@ -85,8 +85,8 @@ func (v *view) refusedArguments(i int) bool {
 	}
 	changes, named, own := v.kind != trajectory.Reader && !v.call.Reads(), false, text
 	args.ForEach(func(key, value gjson.Result) bool {
-		named = named || len(key.Str) > 2 && hasWord(text, key.Str)
-		if s := value.String(); !value.IsObject() && !value.IsArray() && len(s) > 2 && len(s) < maxName && hasWord(text, s) {
+		named = named || len(key.Str) > 2 && trajectory.HasWord(text, key.Str, wordByte)
+		if s := value.String(); !value.IsObject() && !value.IsArray() && len(s) > 2 && len(s) < maxName && trajectory.HasWord(text, s, wordByte) {
 			named, own = named || changes, strings.ReplaceAll(own, s, "")
 		}
 		return true
@@ -97,19 +97,5 @@ func (v *view) refusedArguments(i int) bool {
 // maxName limits a value that a sentence may name, in bytes.
 const maxName = 200
 
-// hasWord reports whether a text has a word that is not a part of a longer one.
-func hasWord(text, word string) bool {
-	for {
-		i := strings.Index(text, word)
-		if i < 0 {
-			return false
-		}
-		end := i + len(word)
-		if (i == 0 || !wordByte(text[i-1])) && (end == len(text) || !wordByte(text[end])) {
-			return true
-		}
-		text = text[end:]
-	}
-}
-
+// wordByte reports whether c can be a part of a name.
 func wordByte(c byte) bool { return digit(c) || c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
