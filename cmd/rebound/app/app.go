@@ -475,6 +475,7 @@ func (a *App) Warm() {
 	r.upstream.Warm()
 	r.tools.Warm()
 	r.preferences.Warm()
+	a.outcomes.Warm()
 	debug.FreeOSMemory() // compiling leaves ten times the size of the rules as garbage
 }
 
