@@ -1,10 +1,10 @@
 package upstreamtest
 
 import (
+	"encoding/json"
 	"hash/fnv"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -23,10 +23,8 @@ const (
 	defaultBytes  = 600
 	defaultChunks = 20
 
-	overlapWords  = 4
-	reasonChunks  = 8
-	maxCached     = 64 << 10 // bytes of the largest cached answer
-	maxCacheCount = 512
+	overlapWords = 4
+	reasonChunks = 8
 )
 
 // TextFor returns the text of a model's default answer. The name may include a
@@ -109,45 +107,6 @@ func pieces(s string, n int) []string {
 	return out
 }
 
-// answer is a text and its pieces.
-type answer struct {
-	text   string
-	pieces []string // escaped, in order
-}
-
-type answerKey struct {
-	name, variant string
-	size, chunks  int
-}
-
-// answerCache caches answers, so that a load test generates each only once. It is
-// safe for concurrent use.
-type answerCache struct {
-	mu   sync.RWMutex
-	kept map[answerKey]*answer
-}
-
-func (a *answerCache) get(k answerKey) *answer {
-	a.mu.RLock()
-	got := a.kept[k]
-	a.mu.RUnlock()
-	if got != nil {
-		return got
-	}
-	text := generate(k.name, k.variant, k.size)
-	got = &answer{text: text, pieces: pieces(text, k.chunks)}
-	if k.size > maxCached {
-		return got
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.kept == nil || len(a.kept) >= maxCacheCount {
-		a.kept = make(map[answerKey]*answer)
-	}
-	a.kept[k] = got
-	return got
-}
-
 // continuation returns what the model adds to a prefill.
 func continuation(text, prefix string, mode prefillMode) string {
 	if prefix == "" || mode == prefillIgnore {
@@ -178,43 +137,20 @@ type tuning struct {
 	chunks, bytes int
 }
 
+// quoted returns s as a JSON string. Non-ASCII characters stay unescaped.
+func quoted(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string can always be encoded
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // escape returns s escaped for JSON, without the quotes around it.
 func escape(s string) string {
-	b := appendString(make([]byte, 0, len(s)+16), s)
-	return string(b[1 : len(b)-1])
+	q := quoted(s)
+	return q[1 : len(q)-1]
 }
-
-// appendString appends s as a JSON string. Non-ASCII characters stay unescaped.
-func appendString(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	from := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, `\n`...)
-		case '\t':
-			b = append(b, `\t`...)
-		case '\r':
-			b = append(b, `\r`...)
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	b = append(b, s[from:]...)
-	return append(b, '"')
-}
-
-// quoted returns s as a JSON string.
-func quoted(s string) string { return string(appendString(nil, s)) }
 
 // nullable returns s as a JSON string, or null if it is empty.
 func nullable(s string) string {

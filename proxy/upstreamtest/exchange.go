@@ -110,13 +110,7 @@ func (x *exchange) run(plain func() string) error {
 	if st.gzip {
 		h["Content-Encoding"] = []string{"gzip"}
 	}
-	b := replies.Get().(*reply)
-	b.reset()
-	defer func() {
-		if cap(b.buf) <= 1<<20 {
-			replies.Put(b)
-		}
-	}()
+	b := &reply{}
 	switch {
 	case plain != nil:
 		b.put(plain())

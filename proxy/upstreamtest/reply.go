@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -24,7 +23,7 @@ type event struct {
 	act      action
 }
 
-// reply builds an answer. Replies are pooled.
+// reply builds an answer.
 type reply struct {
 	buf    []byte
 	events []event
@@ -39,11 +38,6 @@ type reply struct {
 	obfuscate     bool
 }
 
-// reset empties a used reply.
-func (b *reply) reset() {
-	b.buf, b.events, b.contentEvents, b.obfuscate = b.buf[:0], b.events[:0], b.contentEvents[:0], false
-}
-
 // markContent records that an event has a part of the answer.
 func (b *reply) markContent(event int) { b.contentEvents = append(b.contentEvents, event) }
 
@@ -54,8 +48,6 @@ func (b *reply) eventAt(s share) int {
 	}
 	return b.end
 }
-
-var replies = sync.Pool{New: func() any { return new(reply) }}
 
 // content is the content of an answer, independent of its format.
 type content struct {
@@ -90,12 +82,10 @@ func (x *exchange) content() content {
 		c.pace = st.reasonFor / reasonChunks
 	}
 	if (!st.tool || st.textTool) && !st.emptyAnswer {
-		ans := x.s.answers.get(answerKey{q.name, st.text, x.t.bytes, x.t.chunks})
-		c.pieces, c.text = ans.pieces, len(ans.text)
-		if rest := continuation(ans.text, q.prefix, st.prefill); len(rest) != len(ans.text) || q.prefix != "" {
-			n := max(1, min(x.t.chunks, len(rest)*x.t.chunks/max(1, len(ans.text))))
-			c.pieces, c.text = pieces(rest, n), len(rest)
-		}
+		whole := generate(q.name, st.text, x.t.bytes)
+		rest := continuation(whole, q.prefix, st.prefill)
+		n := max(1, min(x.t.chunks, len(rest)*x.t.chunks/max(1, len(whole))))
+		c.pieces, c.text = pieces(rest, n), len(rest)
 		if st.prefill == prefillEcho && q.prefix != "" && len(c.pieces) > 0 {
 			c.pieces[0], c.text = escape(q.prefix)+c.pieces[0], c.text+len(q.prefix)
 		}

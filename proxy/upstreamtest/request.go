@@ -2,7 +2,6 @@ package upstreamtest
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 
@@ -35,32 +34,7 @@ type request struct {
 	historyTokens                 int    // tokens of the previous responses
 }
 
-var (
-	errTooLarge = errors.New("request body is larger than the mock accepts")
-	errNotJSON  = errors.New("body is not JSON")
-)
-
-// readBody reads a request's body.
-func readBody(r *http.Request, limit int64) (string, error) {
-	if r.ContentLength > limit {
-		return "", errTooLarge
-	}
-	var b []byte
-	var err error
-	if r.ContentLength >= 0 {
-		b = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(r.Body, b)
-	} else {
-		b, err = io.ReadAll(io.LimitReader(r.Body, limit+1))
-	}
-	if err != nil {
-		return "", err
-	}
-	if int64(len(b)) > limit {
-		return "", errTooLarge
-	}
-	return string(b), nil
-}
+var errNotJSON = errors.New("body is not JSON")
 
 // credentialOf returns the bearer token, or the key of Anthropic's or Azure's header.
 func credentialOf(h http.Header) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -42,7 +43,6 @@ type Options struct {
 type Server struct {
 	opts    Options
 	scripts scripts
-	answers answerCache
 	ledger  Ledger
 	rec     recorder
 	conns   atomic.Int64
@@ -139,13 +139,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	x := &exchange{s: s, w: w, ctx: r.Context(), q: q, st: okStep, begun: time.Now()}
 	var bad *apiError
-	var err error
-	if q.body, err = readBody(r, s.opts.MaxBody); err != nil {
-		if !errors.Is(err, errTooLarge) {
-			return errGone
-		}
-		bad = &apiError{status: http.StatusRequestEntityTooLarge, message: err.Error(), typ: "invalid_request_error"}
+	body, err := io.ReadAll(io.LimitReader(r.Body, s.opts.MaxBody+1))
+	switch {
+	case err != nil:
+		return errGone
+	case int64(len(body)) > s.opts.MaxBody:
+		bad = &apiError{status: http.StatusRequestEntityTooLarge, message: "request body is larger than the mock accepts", typ: "invalid_request_error"}
 	}
+	q.body = string(body)
 	plain, wrong := s.route(r, endpoint, q)
 	switch {
 	case wrong != nil:
