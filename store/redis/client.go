@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -40,22 +41,27 @@ func (noLogger) Printf(context.Context, string, ...any) {}
 // connect builds the client. It does not touch the network.
 func connect(cfg Config) (goredis.UniversalClient, error) {
 	silenceOnce.Do(func() { goredis.SetLogger(noLogger{}) })
-	o := &goredis.Options{Username: cfg.Username, Password: cfg.Password, DB: cfg.Database}
-	secure := cfg.TLS
+	u := &goredis.UniversalOptions{
+		Addrs: cfg.Addresses, MasterName: cfg.MasterName, Username: cfg.Username, Password: cfg.Password, DB: cfg.Database,
+		SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
+		DialTimeout: dialTimeout, DialerRetries: 1,
+		// Protocol 2 without CLIENT SETINFO: older servers, forks and proxies accept
+		// it, and it has no push messages.
+		Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		MaxRetries: retries, MinRetryBackoff: retryPause, MaxRetryBackoff: retryPause, MaxRedirects: redirects,
+		ReadTimeout: cfg.Timeout, WriteTimeout: cfg.Timeout, ContextTimeoutEnabled: true,
+		// Two waits for a connection still end before the operation's time-out.
+		PoolSize: cfg.PoolSize, PoolTimeout: cfg.Timeout / 3, PipelinePoolSize: -1,
+	}
+	network, secure := "", cfg.TLS
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName}
 	if cfg.URL != "" {
 		parsed, err := parseURL(cfg.URL)
 		if err != nil {
 			return nil, fmt.Errorf("url: %w", err)
 		}
-		o.Network, o.Addr, o.DB = parsed.Network, parsed.Addr, parsed.DB
-		if cfg.Username == "" && cfg.Password == "" {
-			o.Username, o.Password = parsed.Username, parsed.Password
-		} else if cfg.Username == "" {
-			o.Username = parsed.Username
-		} else if cfg.Password == "" {
-			o.Password = parsed.Password
-		}
+		network, u.Addrs, u.DB = parsed.Network, []string{parsed.Addr}, parsed.DB
+		u.Username, u.Password = cmp.Or(u.Username, parsed.Username), cmp.Or(u.Password, parsed.Password)
 		if parsed.TLSConfig != nil {
 			secure, conf.InsecureSkipVerify = true, parsed.TLSConfig.InsecureSkipVerify
 		}
@@ -65,47 +71,22 @@ func connect(cfg Config) (goredis.UniversalClient, error) {
 	} else if err := addFiles(conf, cfg); err != nil {
 		return nil, err
 	}
-	poolWait := cfg.Timeout / 3 // two waits still end before the operation's time-out
-
-	// Protocol 2 without CLIENT SETINFO: older servers, forks and proxies accept
-	// it, and it has no push messages.
-	off := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	u.Dialer = dialer(conf)
 	switch {
 	case cfg.MasterName != "":
-		return goredis.NewFailoverClient(&goredis.FailoverOptions{
-			SentinelAddrs: cfg.Addresses, MasterName: cfg.MasterName,
-			SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
-			Username: o.Username, Password: o.Password, DB: o.DB,
-			Dialer: dialer(conf), DialTimeout: dialTimeout, DialerRetries: 1,
-			Protocol: 2, DisableIdentity: true,
-			MaxRetries: retries, MinRetryBackoff: retryPause, MaxRetryBackoff: retryPause,
-			ReadTimeout: cfg.Timeout, WriteTimeout: cfg.Timeout, ContextTimeoutEnabled: true,
-			PoolSize: cfg.PoolSize, PoolTimeout: poolWait, PipelinePoolSize: -1,
-		}), nil
+		return goredis.NewFailoverClient(u.Failover()), nil
 	case cfg.Cluster:
-		addrs := cfg.Addresses
-		if cfg.URL != "" {
-			addrs = []string{o.Addr}
-		}
-		return goredis.NewClusterClient(&goredis.ClusterOptions{
-			Addrs: addrs, Username: o.Username, Password: o.Password,
-			Dialer: dialer(conf), DialTimeout: dialTimeout, DialerRetries: 1,
-			Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: off,
-			// Routing policies send COMMAND with a time-out of five seconds, and our
-			// commands do not need them: each has its key first.
-			DisableRoutingPolicies: true, MaxRedirects: redirects,
-			MaxRetries: -1, MinRetryBackoff: retryPause, MaxRetryBackoff: retryPause,
-			ReadTimeout: cfg.Timeout, WriteTimeout: cfg.Timeout, ContextTimeoutEnabled: true,
-			ClusterStateReloadInterval: 10 * time.Second,
-			PoolSize:                   cfg.PoolSize, PoolTimeout: poolWait, PipelinePoolSize: -1,
-		}), nil
+		c := u.Cluster()
+		c.MaxRetries = -1
+		// Routing policies send COMMAND with a time-out of five seconds, and our
+		// commands do not need them: each has its key first.
+		c.DisableRoutingPolicies = true
+		c.ClusterStateReloadInterval = 10 * time.Second
+		return goredis.NewClusterClient(c), nil
 	}
-	o.Dialer, o.DialTimeout, o.DialerRetries = dialer(conf), dialTimeout, 1
-	o.Protocol, o.DisableIdentity, o.MaintNotificationsConfig = 2, true, off
-	o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff = retries, retryPause, retryPause
-	o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = cfg.Timeout, cfg.Timeout, true
-	o.PoolSize, o.PoolTimeout, o.PipelinePoolSize = cfg.PoolSize, poolWait, -1
-	return goredis.NewClient(o), nil
+	simple := u.Simple()
+	simple.Network = network
+	return goredis.NewClient(simple), nil
 }
 
 // addFiles adds the certificates of the configured files to conf.
