@@ -136,23 +136,6 @@ func TestUserTurnOf(t *testing.T) {
 	}
 }
 
-func TestNextDigit(t *testing.T) {
-	for c := range 256 {
-		for from := range 9 {
-			for at := range 20 {
-				text := []byte(strings.Repeat("x", at) + string([]byte{byte(c)}) + "\xb5z:/09")
-				want := from
-				for want < len(text) && (text[want] < '0' || text[want] > '9') {
-					want++
-				}
-				if got := nextDigit(text, from); got != want {
-					t.Fatalf("%q from %d: %d, want %d", text, from, got, want)
-				}
-			}
-		}
-	}
-}
-
 func BenchmarkSession(b *testing.B) {
 	body := conversations(b)["pi.json"]
 	for len(body.Raw()) < 100<<10 {
