@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -91,7 +92,8 @@ func TestAdminBehindProxies(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() })
+			// A shell's background jobs ignore SIGINT, and so would this program.
+			t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
 			p := &gateway{t: t, url: "http://" + at}
 			for began := time.Now(); ; {
 				if resp, err := http.Get(p.url + "/healthz"); err == nil {

@@ -127,6 +127,8 @@ var variables = map[string]string{
 	"configs.upstreamRules":              "rules of the repository, parsed at their first use, once",
 	"configs.toolRules":                  "rules of the repository, parsed at their first use, once",
 	"configs.preferenceRules":            "rules of the repository, parsed at their first use, once",
+	"cmd/rebound/app.builtIn":            "those rules, compiled at their first use, once",
+	"cmd/rebound/app.vocabulary":         "the words of those rules, collected at their first use, once",
 	"tokenizer.runeClasses":              "a table, made once, then read only",
 	"tokenizer.o200kCore":                "a vocabulary, which is loaded at its first use, once",
 	"tokenizer.cl100kCore":               "a vocabulary, which is loaded at its first use, once",

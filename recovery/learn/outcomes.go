@@ -225,13 +225,6 @@ func (o *Outcomes) acquire(ctx context.Context) bool {
 
 func (o *Outcomes) release() { <-o.busy }
 
-// Warm loads the vocabulary now, so that the first note does not wait for it.
-func (o *Outcomes) Warm() {
-	if o.rules.Load().mode != OutcomesOff {
-		o.parts.Vocabulary()
-	}
-}
-
 func (o *Outcomes) run(ctx context.Context) {
 	defer close(o.done)
 	timer, later := time.NewTimer(0), time.NewTimer(0)

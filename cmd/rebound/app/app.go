@@ -475,7 +475,7 @@ func (a *App) Warm() {
 	r.upstream.Warm()
 	r.tools.Warm()
 	r.preferences.Warm()
-	a.outcomes.Warm()
+	vocabulary()
 	debug.FreeOSMemory() // compiling leaves ten times the size of the rules as garbage
 }
 

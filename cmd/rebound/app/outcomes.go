@@ -14,19 +14,20 @@ import (
 // configureOutcomes creates or reconfigures the learner of outcomes, and makes it choose the notes.
 func (a *App) configureOutcomes(mode string, notes *annotate.Stage) {
 	if a.outcomes == nil {
-		a.outcomes = learn.NewOutcomes(mode, notes.Priors(), learn.Parts{Store: a.store, Vocabulary: sync.OnceValue(vocabulary), Observer: a.hub})
+		a.outcomes = learn.NewOutcomes(mode, notes.Priors(), learn.Parts{Store: a.store, Vocabulary: vocabulary, Observer: a.hub})
 	} else {
 		a.outcomes.Reconfigure(mode, notes.Priors())
 	}
 	notes.Chooser = a.outcomes
 }
 
-// vocabulary returns the words of the built-in rules. Tests ensure that those parse.
-func vocabulary() learn.Vocabulary {
+// vocabulary returns the words of the built-in rules, which are collected once in a process. Tests ensure that those
+// parse.
+var vocabulary = sync.OnceValue(func() learn.Vocabulary {
 	tools, _ := configs.ToolRules()
 	upstream, _ := configs.UpstreamRules()
 	return learn.NewVocabulary(tools, upstream)
-}
+})
 
 // noteObserver passes the events of notes to the learner, too.
 type noteObserver struct{ *App }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"reflect"
+	"sync"
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery/classify"
@@ -25,5 +26,17 @@ func (r rules) forConfig(cfg *configs.Config) rules {
 	if r.tools != nil && reflect.DeepEqual(own, r.own) {
 		return r
 	}
-	return rules{own, classify.New(configs.UpstreamRules, own[0]...), inspect.NewRules(configs.ToolRules, own[1]...), inspect.NewPreferences(configs.PreferenceRules)}
+	r = builtIn()
+	if r.own = own; len(own[0]) > 0 {
+		r.upstream = classify.New(configs.UpstreamRules, own[0]...)
+	}
+	if len(own[1]) > 0 {
+		r.tools = inspect.NewRules(configs.ToolRules, own[1]...)
+	}
+	return r
 }
+
+// builtIn returns the rules without an operator's own, which are compiled once in a process.
+var builtIn = sync.OnceValue(func() rules {
+	return rules{upstream: classify.New(configs.UpstreamRules), tools: inspect.NewRules(configs.ToolRules), preferences: inspect.NewPreferences(configs.PreferenceRules)}
+})
