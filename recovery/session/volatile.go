@@ -15,7 +15,7 @@ const (
 
 // Parts of dates.
 const (
-	numbers = `(?:\d{4}(?:-\d\d?-|/\d\d?/|\.\d\d?\.)\d\d?|\d\d?(?:-\d\d?-\d\d|/\d\d?/(?:\d\d)?|\.\d\d?\.\d\d)\d\d)`
+	numeric = `(?:\d{4}(?:-\d\d?-|/\d\d?/|\.\d\d?\.)\d\d?|\d\d?(?:-\d\d?-\d\d|/\d\d?/(?:\d\d)?|\.\d\d?\.\d\d)\d\d)`
 	clock   = `\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d+(?::\d+)?| ?[aApP][mM])?\b`
 	day     = `\d\d?(?:[a-z][a-z])?`
 	year    = `(?:(?:, ?| )\d{4})?\b`
@@ -23,13 +23,15 @@ const (
 
 // A date from its first digit on, and what may follow the name of a month.
 var (
-	date       = recovery.NewPattern(`^(?:(?:` + numbers + `T)?` + clock + `|` + numbers + `\b)`)
+	date       = recovery.NewPattern(`^(?:(?:` + numeric + `T)?` + clock + `|` + numeric + `\b)`)
 	dayMonth   = recovery.NewPattern(`^` + day + ` (?:of )?([A-Za-z]+)` + year)
 	afterMonth = recovery.NewPattern(`^(?:\d{4}\b|` + day + year + `)`)
 )
 
-// maxDate is the number of bytes that are searched from the first digit of a date on.
-const maxDate = 48
+const (
+	maxDate    = 48      // bytes that are searched from the first digit of a date on
+	maxNumbers = 4 << 10 // numbers that are tried; each takes half a microsecond
+)
 
 // maskDates replaces each date and time in a text with a zero byte, in place, because clients rebuild system prompts for
 // every request and a conversation may continue after midnight. Other numbers stay, since they may distinguish two
@@ -38,11 +40,12 @@ const maxDate = 48
 //	2026-11-24   2026/11/24   24.11.2026   11/24/2026   11/24/26   2026-11-24T10:00:00.123+01:00
 //	Mon Nov 24 2026   Tuesday, November 24th, 2026   24 Nov 2026   Nov 2026   10:05   10:05:30 PM
 func maskDates(text []byte) []byte {
-	out, from := text[:0], 0
-	for i := 0; i < len(text); i++ {
+	out, from, numbers := text[:0], 0, 0
+	for i := 0; i < len(text) && numbers < maxNumbers; i++ {
 		if !isDigit(text[i]) || i > 0 && glued(text[i-1]) {
 			continue
 		}
+		numbers++
 		head := string(text[i:min(i+maxDate, len(text))])
 		start, end := i, i+len(date.FindString(head))
 		if m := dayMonth.FindStringSubmatch(head); m != nil && isName(months, m[1]) {
