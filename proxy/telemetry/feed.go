@@ -35,8 +35,7 @@ type feed struct {
 
 	mu     sync.Mutex
 	closed bool
-	ring   []message // at most ringSize; next is the oldest once it is full
-	next   int
+	ring   []message // at most ringSize, oldest first
 	subs   map[*subscriber]struct{}
 	// follow, if set, publishes other replicas' events while there are subscribers; it closes ready
 	// once it misses none.
@@ -75,12 +74,7 @@ func (f *feed) publish(m message, to scope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if to == forAll {
-		if len(f.ring) < ringSize {
-			f.ring = append(f.ring, m)
-		} else {
-			f.ring[f.next] = m
-			f.next = (f.next + 1) % ringSize
-		}
+		f.ring = appendBounded(f.ring, m, ringSize)
 	}
 	for s := range f.subs {
 		if to == forThose && !s.all || !s.wanted.passes(m.data) {
@@ -117,19 +111,14 @@ func (f *feed) subscribe(all bool, wanted filter) ([]message, *subscriber, error
 	if all {
 		f.all.Add(1)
 	}
-	return f.remembered(), s, nil
-}
-
-// remembered returns the ring, oldest first. The caller holds mu.
-func (f *feed) remembered() []message {
-	return slices.Concat(f.ring[f.next:], f.ring[:f.next])
+	return slices.Clone(f.ring), s, nil
 }
 
 // lately returns the kept messages, oldest first.
 func (f *feed) lately() []message {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.remembered()
+	return slices.Clone(f.ring)
 }
 
 func (f *feed) unsubscribe(s *subscriber) {
@@ -164,4 +153,14 @@ func (f *feed) close() {
 		f.closed = true
 		close(f.done)
 	}
+}
+
+// appendBounded appends to a list, and drops the oldest element beyond size.
+func appendBounded[E any](list []E, e E, size int) []E {
+	list = append(list, e)
+	if len(list) > size {
+		clear(list[:1]) // frees its memory before the next append reallocates the list
+		list = list[1:]
+	}
+	return list
 }

@@ -39,11 +39,7 @@ type samples struct {
 func (s *samples) add(one json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.list = append(s.list, one)
-	if len(s.list) > maxSamples {
-		s.list[0] = nil // frees its memory before the next append reallocates the list
-		s.list = s.list[1:]
-	}
+	s.list = appendBounded(s.list, one, maxSamples)
 }
 
 func (s *samples) newest(n int) []json.RawMessage {

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"container/heap"
+	"container/list"
 	"time"
 
 	"github.com/rebound-llm/rebound/store"
@@ -53,8 +54,8 @@ type item struct {
 	fields map[string]store.Field
 	log    [][]byte
 
-	index        int   // in the heap; -1 if it is not in the table
-	newer, older *item // neighbours in the order of use
+	index int           // in the heap; -1 if it is not in the table
+	use   *list.Element // in the order of use
 }
 
 const (
@@ -67,14 +68,14 @@ const (
 
 // table is a bounded map, ordered by last use and by expiry.
 type table struct {
-	cfg            Config
-	items          map[id]*item
-	ends           expiryHeap
-	newest, oldest *item
-	bytes          int64
+	cfg    Config
+	items  map[id]*item
+	ends   expiryHeap
+	recent *list.List // of *item, the most recently used first
+	bytes  int64
 }
 
-func newTable(cfg Config) table { return table{cfg: cfg, items: map[id]*item{}} }
+func newTable(cfg Config) table { return table{cfg: cfg, items: map[id]*item{}, recent: list.New()} }
 
 // maxItemBytes is the largest size of a ring or log in bytes: one must not push
 // out everything else.
@@ -90,8 +91,7 @@ func (t *table) find(k id, now time.Time) *item {
 		t.drop(it)
 		return nil
 	}
-	t.unlink(it)
-	t.link(it)
+	t.recent.MoveToFront(it.use)
 	return it
 }
 
@@ -109,7 +109,7 @@ func (t *table) put(it *item, size int, end, now time.Time) {
 	if it.index < 0 {
 		t.items[it.id] = it
 		t.bytes += int64(len(it.id.name) + overhead)
-		t.link(it)
+		it.use = t.recent.PushFront(it)
 		it.expires = end
 		heap.Push(&t.ends, it)
 	} else if !it.expires.Equal(end) {
@@ -125,8 +125,8 @@ func (t *table) put(it *item, size int, end, now time.Time) {
 		}
 		t.drop(t.ends[0])
 	}
-	for (len(t.items) > t.cfg.MaxItems || t.bytes > t.cfg.MaxBytes) && t.oldest != nil {
-		t.drop(t.oldest)
+	for (len(t.items) > t.cfg.MaxItems || t.bytes > t.cfg.MaxBytes) && len(t.items) > 0 {
+		t.drop(t.recent.Back().Value.(*item))
 	}
 }
 
@@ -137,32 +137,8 @@ func (t *table) drop(it *item) {
 	}
 	delete(t.items, it.id)
 	heap.Remove(&t.ends, it.index)
-	t.unlink(it)
+	t.recent.Remove(it.use)
 	t.bytes -= int64(it.size + len(it.id.name) + overhead)
-}
-
-func (t *table) link(it *item) {
-	it.older, it.newer = t.newest, nil
-	if t.newest != nil {
-		t.newest.newer = it
-	} else {
-		t.oldest = it
-	}
-	t.newest = it
-}
-
-func (t *table) unlink(it *item) {
-	if it.newer != nil {
-		it.newer.older = it.older
-	} else {
-		t.newest = it.older
-	}
-	if it.older != nil {
-		it.older.newer = it.newer
-	} else {
-		t.oldest = it.newer
-	}
-	it.newer, it.older = nil, nil
 }
 
 // expiryHeap is a heap of items, the one that expires first on top.
