@@ -190,9 +190,6 @@ var fieldPatterns = [...]struct {
 	{anyField, recovery.NewPattern(`^(` + fieldName + `): (?:[^h]|h[^t])`)},                        // "x: …", but not before a URL
 	{knownField, recovery.NewPattern(`(` + fieldName + `) '[a-z0-9_.]+` + refusedVerb)},            // "response_format 'json_object' cannot …"
 	{anyField, recovery.NewPattern(`(?:^|[^/a-z0-9_.$\[\]-])(` + fieldName + `)` + refusedVerb)},
-	{anyField, recovery.NewPattern(`(` + fieldName + `): unknown variant`)},
-	{likelyField, recovery.NewPattern(`(` + fieldName + `) is not supported (?:with|on|by) this model`)},
-	{knownField, recovery.NewPattern(`(?:^|[^a-z0-9_.'])(` + fieldName + `) (?:is|are) currently not supported`)},
 }
 
 // Parts of fieldPatterns: a folded field name, and the words around it in refusals.
@@ -252,11 +249,9 @@ var topics = [...]struct {
 	name  string
 	words []string
 }{
-	{"stop", []string{"stop strings", "stop words"}},
 	{"response_format", []string{"json output", "json mode", "json schema", "structured output", "response format"}},
 	{"reasoning_effort", []string{"low, medium", "'low', 'medium'"}},
 	{"role", []string{"role", "system message", "developer instruction"}},
-	{"tool_choice", []string{"tool choice"}},
 	{"tools", []string{"tool", "function call"}},
 	{"stream", []string{"stream"}},
 }

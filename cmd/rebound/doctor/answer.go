@@ -1,8 +1,8 @@
 package doctor
 
 import (
-	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/recovery"
 )
 
@@ -20,9 +21,6 @@ const (
 	maxPieces = 40
 )
 
-// toolCall is a tool call in an answer.
-type toolCall struct{ id, name, args string }
-
 // answer is the outcome of a request.
 type answer struct {
 	status int
@@ -31,15 +29,11 @@ type answer struct {
 	skew   time.Duration // how far the server's clock is ahead; only if dated
 	dated  bool
 
-	text, finish   string
-	opening        string // the first piece of a streamed text
-	reasoned       bool
-	calls          []toolCall
-	merged         bool          // several calls share an index
-	prompt, output int           // tokens, as the server reports
-	pieces         int           // number of text deltas in a stream
-	first, took    time.Duration // until the first text, and until the end
-	ended          bool          // the stream is complete
+	stream.Content
+	opening     string        // the first piece of a streamed text
+	pieces      int           // number of text deltas in a stream
+	first, took time.Duration // until the first text, and until the end
+	ended       bool          // the stream is complete
 
 	failure *recovery.Diagnosis // nil for a complete answer
 	skipped bool                // not sent, because the target got its maximum of requests
@@ -53,42 +47,38 @@ func (a *answer) class() recovery.Class {
 	return a.failure.Spec.Class
 }
 
-// read reads a stream to its end, or to limit text deltas if limit is not 0. It passes the events to add, except an
-// error event, which is returned in failed.
-func (a *answer) read(body io.Reader, add func(*answer, gjson.Result), started time.Time, limit int) (failed []byte, err error) {
-	lines := bufio.NewScanner(io.LimitReader(body, maxAnswer))
-	lines.Buffer(nil, maxAnswer)
-	for lines.Scan() {
-		data, ok := bytes.CutPrefix(bytes.TrimRight(lines.Bytes(), "\r"), []byte("data:"))
-		if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
-			continue
+// read reads a stream to its end, or to limit text deltas if limit is not 0. It returns an error event in failed.
+func (a *answer) read(body io.Reader, f stream.Format, started time.Time, limit int) (failed []byte, err error) {
+	defer func() { a.took = time.Since(started) }()
+	events := stream.NewReader(io.LimitReader(body, maxAnswer), maxAnswer)
+	for !a.ended {
+		ev, err := events.Next()
+		if err != nil {
+			if a.ended = a.Finish != recovery.FinishNone; a.ended || errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return nil, err
 		}
-		if string(data) == "[DONE]" {
+		before := len(a.Text)
+		switch a.Add(f, &ev) {
+		case stream.KindError:
+			return bytes.Clone(ev.Data), nil
+		case stream.KindCut:
+			return nil, stream.ErrCut
+		case stream.KindDone:
 			a.ended = true
-			break
 		}
-		event := gjson.ParseBytes(bytes.Clone(data))
-		if event.Get("error").IsObject() {
-			return []byte(event.Raw), nil
-		}
-		before := len(a.text)
-		add(a, event)
-		if len(a.text) > before {
+		if len(a.Text) > before {
 			if a.pieces++; a.pieces == 1 {
-				a.first, a.opening = time.Since(started), a.text
+				a.first, a.opening = time.Since(started), a.Text
 			}
-			if limit > 0 && a.pieces >= limit {
-				a.ended = true
-				break
-			}
+			a.ended = a.ended || limit > 0 && a.pieces >= limit
 		}
 	}
-	a.ended = a.ended || a.finish != ""
-	a.took = time.Since(started)
-	return nil, lines.Err()
+	return nil, nil
 }
 
 // usable reports whether a call has a name and arguments with a city.
-func (c toolCall) usable() bool {
-	return c.name == toolName && gjson.Valid(c.args) && strings.TrimSpace(gjson.Get(c.args, "city").Str) != ""
+func usable(c recovery.DraftCall) bool {
+	return c.Name == toolName && gjson.Valid(c.Arguments) && strings.TrimSpace(gjson.Get(c.Arguments, "city").Str) != ""
 }

@@ -143,7 +143,7 @@ func TestDisguises(t *testing.T) {
 			{doctor.OK, "tools", "1 call"}, {doctor.Note, "prefill", "it starts over"},
 		}, cut: "continued by asking", prefill: recovery.PrefillAuto},
 		{as: "openrouter", path: "/v1", upstream: "keys: [{name: a, env: KEY}]", want: []finding{
-			{doctor.OK, "window", "131,072 tokens, according to its list"}, {doctor.OK, "tools", "2 calls in one answer with the same index"},
+			{doctor.OK, "window", "131,072 tokens, according to its list"}, {doctor.OK, "tools", "2 calls in one answer, in a form that clients may misread"},
 			{doctor.Note, "prefill", "set prefill: assistant"},
 		}, cut: "prefill is more reliable", prefill: recovery.PrefillAssistant, window: 131072},
 		{as: "deepseek", path: "/v1", upstream: "keys: [{name: a, env: KEY}]", want: []finding{

@@ -225,7 +225,7 @@ func (p *probe) send(ctx context.Context, method, path string, body []byte, limi
 	ev := recovery.Evidence{Phase: recovery.PhaseStatus, Status: a.status, Header: resp.Header, Request: body}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") && a.status < 300 {
 		ev.Stream, ev.Phase = true, recovery.PhaseStream
-		ev.Body, ev.Err = a.read(resp.Body, p.wire().add, started, limit)
+		ev.Body, ev.Err = a.read(resp.Body, p.wire().answers, started, limit)
 		if p.count(a); ev.Body != nil || ev.Err != nil || !a.ended {
 			return p.failed(a, ev)
 		}
@@ -241,12 +241,12 @@ func (p *probe) send(ctx context.Context, method, path string, body []byte, limi
 		return a
 	}
 	a.ended = true
-	p.wire().add(a, root)
+	a.AddWhole(p.wire().answers, a.body)
 	p.count(a)
 	return a
 }
 
-func (p *probe) count(a *answer) { p.report.Tokens += a.prompt + a.output }
+func (p *probe) count(a *answer) { p.report.Tokens += a.Usage.Input + a.Usage.Output }
 
 // failed classifies a failure as the gateway does.
 func (p *probe) failed(a *answer, ev recovery.Evidence) *answer {

@@ -131,7 +131,7 @@ func (p *probe) basic(ctx context.Context) bool {
 		return false
 	}
 	p.answers = true
-	p.reasons, p.recalled = a.reasoned, strings.Contains(a.text, codeWord)
+	p.reasons, p.recalled = a.Reasons, strings.Contains(a.Text, codeWord)
 	switch {
 	case p.up.Spends() || p.secret != "":
 		p.say(OK, "credential", "accepted")
@@ -139,10 +139,10 @@ func (p *probe) basic(ctx context.Context) bool {
 		p.say(OK, "credential", "none is sent, and none is required")
 	}
 	switch took := a.took.Round(time.Millisecond); {
-	case a.text == "" && a.finish == "length", a.text == "" && a.finish == "max_tokens":
+	case a.Text == "" && a.Finish == recovery.FinishLength:
 		p.reasons = true
 		p.say(Note, "answer", "no text after %v: the model uses all %d tokens for reasoning", took, outputTokens)
-	case a.text == "":
+	case a.Text == "":
 		p.say(Problem, "answer", "empty after %v", took)
 	default:
 		p.say(OK, "answer", "complete after %v", took)
@@ -181,13 +181,13 @@ func (p *probe) parameters() {
 func (p *probe) usage(q map[string]any, a *answer) {
 	n := p.tokens(q)
 	switch {
-	case a.prompt == 0:
+	case a.Usage.Input == 0:
 		p.say(Note, "usage", "not reported: tokens and costs are estimated")
-	case a.prompt*5 < n*2 && !p.recalled:
-		p.truncatedTo = a.prompt
-		p.say(Problem, "window", "the target silently read only %d of about %d tokens: it truncates every prompt", a.prompt, n)
+	case a.Usage.Input*5 < n*2 && !p.recalled:
+		p.truncatedTo = a.Usage.Input
+		p.say(Problem, "window", "the target silently read only %d of about %d tokens: it truncates every prompt", a.Usage.Input, n)
 	default:
-		p.say(OK, "usage", "the target reports %d tokens, about %d were sent", a.prompt, n)
+		p.say(OK, "usage", "the target reports %d tokens, about %d were sent", a.Usage.Input, n)
 	}
 }
 
@@ -219,7 +219,7 @@ func (p *probe) stream(ctx context.Context) {
 		p.say(Problem, "stream", "the answer is not a stream, although the request asks for one")
 	default:
 		p.streams, p.partial, p.partialQuestion = true, a, q
-		p.reasons = p.reasons || a.reasoned
+		p.reasons = p.reasons || a.Reasons
 		switch total := a.took.Round(time.Millisecond); {
 		case a.pieces == 0:
 			p.say(Note, "stream", "complete, but without text")
@@ -228,10 +228,10 @@ func (p *probe) stream(ctx context.Context) {
 		default:
 			p.say(OK, "stream", "%s of text, the first after %v, the end after %v", plural(a.pieces, "piece"), a.first.Round(time.Millisecond), total)
 		}
-		if a.finish == "" {
+		if a.Finish == recovery.FinishNone {
 			p.say(Note, "stream", "no finish reason: the gateway adds one once it has learned that the target never sends any")
 		}
-		if a.prompt == 0 {
+		if a.Usage.Input == 0 {
 			p.say(Note, "stream", "no usage: the costs of streams are estimated")
 		}
 	}
@@ -249,26 +249,27 @@ func (p *probe) tools(ctx context.Context) {
 		p.say(Unknown, "tools", "%s", a.reason())
 		return
 	}
-	broken := slices.ContainsFunc(a.calls, func(c toolCall) bool { return !c.usable() })
+	calls, odd := a.Calls()
+	broken := slices.ContainsFunc(calls, func(c recovery.DraftCall) bool { return !usable(c) })
 	switch {
 	case a.failure != nil && a.failure.Spec.Class.Retryable():
 		p.say(Unknown, "tools", "temporarily unavailable: %s", a.reason())
 	case a.failure != nil:
 		p.say(Problem, "tools", "agents cannot use this target: %s", a.reason())
-	case len(a.calls) == 0 && strings.Contains(a.text, toolName):
+	case len(calls) == 0 && strings.Contains(a.Text, toolName):
 		p.say(Note, "tools", "the call is in the text: the gateway extracts it if it knows the dialect; check that the server parses tool calls")
-	case len(a.calls) == 0 && (a.finish == "length" || a.finish == "max_tokens"):
+	case len(calls) == 0 && a.Finish == recovery.FinishLength:
 		p.say(Unknown, "tools", "no tool call within %d tokens", p.output())
-	case len(a.calls) == 0:
+	case len(calls) == 0:
 		p.say(Note, "tools", "the model answers with text instead of a tool call")
 	case broken:
-		p.say(Note, "tools", "%s, not all with usable arguments: the gateway repairs them or asks the model again", plural(len(a.calls), "call"))
-	case a.merged:
-		p.say(OK, "tools", "%s in one answer with the same index: the gateway separates them", plural(len(a.calls), "call"))
-	case len(a.calls) == 1:
+		p.say(Note, "tools", "%s, not all with usable arguments: the gateway repairs them or asks the model again", plural(len(calls), "call"))
+	case odd:
+		p.say(OK, "tools", "%s in one answer, in a form that clients may misread: the gateway corrects it", plural(len(calls), "call"))
+	case len(calls) == 1:
 		p.say(OK, "tools", "1 call with usable arguments, although the prompt asks for two: no parallel calls")
 	default:
-		p.say(OK, "tools", "%s in one answer, with usable arguments", plural(len(a.calls), "call"))
+		p.say(OK, "tools", "%s in one answer, with usable arguments", plural(len(calls), "call"))
 	}
 }
 
@@ -280,14 +281,14 @@ func (p *probe) continuation(ctx context.Context) {
 	if known == recovery.PrefillAuto {
 		known = upstream.ServerPrefill(p.serverHeader, p.modelList)
 	}
-	if p.partial == nil || utf8.RuneCountInString(p.partial.text) < 30 {
+	if p.partial == nil || utf8.RuneCountInString(p.partial.Text) < 30 {
 		p.say(Unknown, "prefill", "the streamed answer is too short to continue")
 		return
 	}
-	cut := len(p.partial.text) / 2
-	cut = max(strings.LastIndexAny(p.partial.text[:cut], " \n"), len(p.partial.text)/4)
-	given := recovery.Head(p.partial.text, cut)
-	rest := p.partial.text[len(given):]
+	cut := len(p.partial.Text) / 2
+	cut = max(strings.LastIndexAny(p.partial.Text[:cut], " \n"), len(p.partial.Text)/4)
+	given := recovery.Head(p.partial.Text, cut)
+	rest := p.partial.Text[len(given):]
 	last := ""
 	for _, way := range p.prefillOrder(known) {
 		body, err := p.body(p.partialQuestion, given, way)
@@ -340,7 +341,7 @@ func (p *probe) prefillOrder(known recovery.Prefill) []recovery.Prefill {
 // Some servers (llama.cpp) repeat the beginning in the first piece; the gateway removes it.
 func continuationFault(a *answer, given, rest string) string {
 	const sure = 12 // equal bytes that rule out a coincidence
-	got := strings.TrimSpace(a.text)
+	got := strings.TrimSpace(a.Text)
 	begins := func(want string) bool {
 		want = strings.TrimSpace(want)
 		n := min(sure, len(want))

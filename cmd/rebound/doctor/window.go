@@ -45,12 +45,12 @@ func (p *probe) fullWindow(ctx context.Context) {
 			p.say(Unknown, "window", "a prompt of about %s tokens: %s", number(n), a.reason())
 			return
 		case truncated(a, n, p.recalled):
-			p.truncatedTo = a.prompt
-			p.say(Problem, "window", "of about %s tokens the target silently read only %s: agents would forget their task", number(n), number(a.prompt))
+			p.truncatedTo = a.Usage.Input
+			p.say(Problem, "window", "of about %s tokens the target silently read only %s: agents would forget their task", number(n), number(a.Usage.Input))
 			return
-		case strings.Contains(a.text, codeWord):
+		case strings.Contains(a.Text, codeWord):
 			p.say(OK, "window", "the target reads all of about %s tokens", number(n))
-		case p.recalled && a.text != "":
+		case p.recalled && a.Text != "":
 			p.say(Note, "window", "about %s tokens are accepted, but the model does not recall their beginning", number(n))
 			return
 		default:
@@ -62,8 +62,8 @@ func (p *probe) fullWindow(ctx context.Context) {
 // truncated reports whether a target has read only a part of about n tokens: it reports below 60 %,
 // or below 90 % and the model forgot the beginning. Counts of tokenizers differ by less.
 func truncated(a *answer, n int, recalled bool) bool {
-	forgot := recalled && a.text != "" && !strings.Contains(a.text, codeWord)
-	return a.prompt > 0 && (a.prompt*10 < n*6 || forgot && a.prompt*10 < n*9)
+	forgot := recalled && a.Text != "" && !strings.Contains(a.Text, codeWord)
+	return a.Usage.Input > 0 && (a.Usage.Input*10 < n*6 || forgot && a.Usage.Input*10 < n*9)
 }
 
 // costQuestion asks whether to send prompts of these sizes, with their maximum cost.
