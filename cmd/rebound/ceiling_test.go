@@ -12,10 +12,10 @@ import (
 // ceilings limits the lines of packages without tests. A commit that raises a number says why in
 // its body; one that removes code lowers it.
 var ceilings = map[string]int{
-	"proxy/stream": 7050,
+	"proxy/stream": 7102,
 
 	"recovery/annotate":   3335,
-	"recovery/classify":   2914,
+	"recovery/classify":   2909,
 	"recovery/fit":        4242,
 	"recovery/inspect":    5006,
 	"recovery/learn":      2068,
