@@ -81,106 +81,87 @@ func (x *exchange) streamError() *apiError {
 	return e.overridden(x.st)
 }
 
-// hijack takes the connection from net/http. The caller must call the returned
-// function at the end; until then closing the server closes the connection too.
-func (x *exchange) hijack() (net.Conn, func(), error) {
+// raw takes the connection from net/http and passes it to use. Closing the server closes the connection too, which ends
+// use with an error of the connection.
+func (x *exchange) raw(use func(net.Conn) error) error {
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
-		return nil, nil, errBroken // no real connection: break off instead
+		return errBroken // no real connection: break off instead
 	}
 	stop := context.AfterFunc(x.ctx, func() { conn.Close() })
-	return conn, func() { stop(); conn.Close() }, nil
+	defer stop()
+	defer conn.Close()
+	if use(conn) != nil {
+		return errGone
+	}
+	return nil
 }
 
 // reset closes the connection with a RST.
 func (x *exchange) reset() error {
-	conn, done, err := x.hijack()
-	if err != nil {
-		return err
-	}
-	defer done()
-	if c, ok := conn.(*net.TCPConn); ok {
-		return c.SetLinger(0)
-	}
-	return nil
+	return x.raw(func(conn net.Conn) error {
+		if c, ok := conn.(*net.TCPConn); ok {
+			return c.SetLinger(0)
+		}
+		return nil
+	})
 }
 
 // sendWrongLength sends more than the Content-Length says: twice the stated half, or
 // the answer twice. A client that reuses the connection reads the rest.
 func (x *exchange) sendWrongLength(ctype string, body []byte) error {
-	conn, done, err := x.hijack()
-	if err != nil {
-		return err
-	}
-	defer done()
 	x.status = http.StatusOK
 	length, times := len(body), 2
 	if x.st.fault == faultOver {
 		length, times = len(body)/2, 1
 	}
 	head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", ctype, length)
-	if _, err := conn.Write(bytes.Repeat(append([]byte(head), body...), times)); err != nil {
-		return errGone
-	}
-	// Wait until the peer closes it or sends its next request, or the server closes.
-	_, _ = conn.Read(make([]byte, 1))
-	return nil
+	return x.raw(func(conn net.Conn) error {
+		_, err := conn.Write(bytes.Repeat(append([]byte(head), body...), times))
+		if err == nil {
+			// Wait until the peer closes it or sends its next request, or the server closes.
+			_, _ = conn.Read(make([]byte, 1))
+		}
+		return err
+	})
 }
 
 // endlessHeaders sends header lines until the peer closes the connection.
 func (x *exchange) endlessHeaders() error {
-	conn, done, err := x.hijack()
-	if err != nil {
-		return err
-	}
-	defer done()
 	x.status = http.StatusOK
-	if _, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"); err != nil {
-		return errGone
-	}
-	var b []byte
-	for n := 0; ; {
-		b = b[:0]
-		for range 128 {
-			b = fmt.Appendf(b, "X-Mock-%d: %s\r\n", n, "abcdefghijklmnopqrstuvwxyz0123456789")
-			n++
+	return x.raw(func(conn net.Conn) error {
+		_, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+		for n := 0; err == nil; {
+			var b []byte
+			for range 128 {
+				b = fmt.Appendf(b, "X-Mock-%d: %s\r\n", n, "abcdefghijklmnopqrstuvwxyz0123456789")
+				n++
+			}
+			_, err = conn.Write(b)
 		}
-		if _, err := conn.Write(b); err != nil {
-			return errGone
-		}
-	}
+		return err
+	})
 }
 
 // badChunk sends a body whose second chunk has an invalid length.
 func (x *exchange) badChunk() error {
-	conn, done, err := x.hijack()
-	if err != nil {
-		return err
-	}
-	defer done()
 	x.status = http.StatusOK
 	ctype, piece := typeJSON[0], `{"id":"chatcmpl-mock-`+decimal(x.q.n)+`","object":"chat.completion",`
 	if x.q.stream {
 		ctype, piece = typeStream[0], ": ok\n\n"
 	}
-	if _, err := fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\nzz;\r\nnonsense\r\n", ctype,
-		len(piece), piece); err != nil {
-		return errGone
-	}
-	return nil
+	return x.raw(func(conn net.Conn) error {
+		_, err := fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\nzz;\r\nnonsense\r\n", ctype, len(piece), piece)
+		return err
+	})
 }
 
 // statusJunk sends something that is not HTTP.
 func (x *exchange) statusJunk() error {
-	conn, done, err := x.hijack()
-	if err != nil {
+	return x.raw(func(conn net.Conn) error {
+		_, err := io.WriteString(conn, "HTTQ/9.z banana\r\n\x00\x01junk\r\n\r\n")
 		return err
-	}
-	defer done()
-	if _, err := io.WriteString(conn, "HTTQ/9.z banana\r\n\x00\x01junk\r\n\r\n"); err != nil {
-		return errGone
-	}
-	return nil
+	})
 }
 
 // endlessLine sends one data line, or one JSON string, that never ends.

@@ -9,10 +9,7 @@ import (
 
 // Charge charges all amounts or none.
 func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Charged, error) {
-	if err := store.CheckCharges(charges...); err != nil {
-		return store.Charged{}, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, store.CheckCharges(charges...))
 	if err != nil {
 		return store.Charged{}, err
 	}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -29,9 +30,10 @@ func New(cfg Config) *Store {
 	return &Store{table: newTable(cfg)}
 }
 
-// lock takes the lock and returns the time, or an error without the lock if ctx has ended or the store is closed.
-func (s *Store) lock(ctx context.Context) (time.Time, error) {
-	if err := ctx.Err(); err != nil {
+// lock takes the lock and returns the time, or an error without the lock: the given one, or if ctx has ended or the store
+// is closed.
+func (s *Store) lock(ctx context.Context, invalid error) (time.Time, error) {
+	if err := cmp.Or(invalid, ctx.Err()); err != nil {
 		return time.Time{}, err
 	}
 	s.mu.Lock()
@@ -44,10 +46,7 @@ func (s *Store) lock(ctx context.Context) (time.Time, error) {
 
 // Get returns the values of keys in order.
 func (s *Store) Get(ctx context.Context, keys ...string) ([][]byte, error) {
-	if err := store.CheckKeys(keys...); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, store.CheckKeys(keys...))
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +62,7 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 
 // Set replaces values.
 func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
-	if err := store.CheckEntries(entries...); err != nil {
-		return err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, store.CheckEntries(entries...))
 	if err != nil {
 		return err
 	}
@@ -88,10 +84,7 @@ func (s *Store) Flush(context.Context, ...string) {}
 
 // Delete removes the value and the ring of each key.
 func (s *Store) Delete(ctx context.Context, keys ...string) error {
-	if err := store.CheckKeys(keys...); err != nil {
-		return err
-	}
-	_, err := s.lock(ctx)
+	_, err := s.lock(ctx, store.CheckKeys(keys...))
 	if err != nil {
 		return err
 	}
@@ -106,14 +99,8 @@ func (s *Store) Delete(ctx context.Context, keys ...string) error {
 
 // Push puts value into a ring and returns the ring.
 func (s *Store) Push(ctx context.Context, key, slot string, v []byte, size int, ttl time.Duration) ([][]byte, error) {
-	if err := store.CheckPush(key, slot, v, size); err != nil {
-		return nil, err
-	}
-	ttl, err := store.Lifetime(ttl)
-	if err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	ttl, wrong := store.Lifetime(ttl)
+	now, err := s.lock(ctx, cmp.Or(store.CheckPush(key, slot, v, size), wrong))
 	if err != nil {
 		return nil, err
 	}
@@ -148,10 +135,7 @@ func (s *Store) Push(ctx context.Context, key, slot string, v []byte, size int, 
 
 // Post puts a field on a board.
 func (s *Store) Post(ctx context.Context, board string, f store.Field, max bool) error {
-	if err := store.CheckField(board, f); err != nil {
-		return err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, store.CheckField(board, f))
 	if err != nil {
 		return err
 	}
@@ -190,10 +174,7 @@ func (s *Store) putFields(it *item, now time.Time) {
 
 // Remove removes a field from a board.
 func (s *Store) Remove(ctx context.Context, board, field string) error {
-	if err := store.CheckKeys(board, field); err != nil {
-		return err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, store.CheckKeys(board, field))
 	if err != nil {
 		return err
 	}
@@ -207,10 +188,7 @@ func (s *Store) Remove(ctx context.Context, board, field string) error {
 
 // Board returns the fields of a board that have not ended.
 func (s *Store) Board(ctx context.Context, board string) ([]store.Field, error) {
-	if err := store.CheckKeys(board); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, store.CheckKeys(board))
 	if err != nil {
 		return nil, err
 	}
@@ -230,10 +208,7 @@ func (s *Store) Board(ctx context.Context, board string) ([]store.Field, error) 
 
 // Append adds an entry to a log.
 func (s *Store) Append(ctx context.Context, name string, b []byte, size int) error {
-	if err := store.CheckAppend(name, b, size); err != nil {
-		return err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, store.CheckAppend(name, b, size))
 	if err != nil {
 		return err
 	}
@@ -253,10 +228,7 @@ func (s *Store) Append(ctx context.Context, name string, b []byte, size int) err
 
 // Tail returns the newest n entries of a log, oldest first.
 func (s *Store) Tail(ctx context.Context, name string, n int) ([][]byte, error) {
-	if err := store.CheckKeys(name); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, store.CheckKeys(name))
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +249,7 @@ func (s *Store) Tail(ctx context.Context, name string, n int) ([][]byte, error) 
 
 // Ping reports whether the store is open.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.lock(ctx)
+	_, err := s.lock(ctx, nil)
 	if err == nil {
 		s.mu.Unlock()
 	}
