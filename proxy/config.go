@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -139,101 +138,64 @@ func Defaults() Config {
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
+	var problems recovery.Problems
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		errs = append(errs, fmt.Errorf("listen: %q is not host:port, like 127.0.0.1:8080", c.Listen))
+		problems.Add("listen: %q is not host:port, like 127.0.0.1:8080", c.Listen)
 	}
 	switch _, port, err := net.SplitHostPort(c.Admin.Listen); {
 	case c.Admin.Listen == "":
 	case err != nil:
-		errs = append(errs, fmt.Errorf("admin.listen: %q is not host:port, like 127.0.0.1:9090", c.Admin.Listen))
+		problems.Add("admin.listen: %q is not host:port, like 127.0.0.1:9090", c.Admin.Listen)
 	case c.Admin.Listen == c.Listen && port != "0":
-		errs = append(errs, errors.New("admin.listen: must differ from listen"))
+		problems.Add("admin.listen: must differ from listen")
 	}
-	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
-		errs = append(errs, errors.New("tls.cert: needs tls.key, and tls.key needs tls.cert"))
-	}
-	if c.Drain < 0 {
-		errs = append(errs, errors.New("drain: must not be negative"))
-	}
+	problems.Check((c.TLS.Cert == "") != (c.TLS.Key == ""), "tls.cert: needs tls.key, and tls.key needs tls.cert")
+	problems.Check(c.Drain < 0, "drain: must not be negative")
 	l := c.Limits
-	for _, check := range [...]struct {
-		wrong   bool
-		message string
-	}{
-		{l.Body < 1<<10, "limits.body: must be at least 1KiB"},
-		{l.Headers < 1<<10, "limits.headers: must be at least 1KiB"},
-		{l.Messages < 1, "limits.messages: must be at least 1"},
-		{l.Calls < 1, "limits.calls: must be at least 1"},
-		{l.Tools < 1, "limits.tools: must be at least 1"},
-		{l.Values < 1, "limits.values: must be at least 1"},
-		{l.HeadTimeout <= 0, "limits.head_timeout: must be positive"},
-		{l.BodyTimeout <= 0, "limits.body_timeout: must be positive"},
-		{l.IdleTimeout <= 0, "limits.idle_timeout: must be positive"},
-		{l.WriteStall <= 0, "limits.write_stall: must be positive"},
-	} {
-		if check.wrong {
-			errs = append(errs, errors.New(check.message))
-		}
-	}
-	if c.Limits.Nesting < 8 || c.Limits.Nesting > 10_000 {
-		errs = append(errs, errors.New("limits.nesting: must be between 8 and 10000"))
-	}
-	if c.Limits.Memory < c.Limits.Body {
-		errs = append(errs, errors.New("limits.memory: must be at least limits.body"))
-	}
-	if c.Limits.Concurrent < 0 {
-		errs = append(errs, errors.New("limits.concurrent: must not be negative; 0 is no limit"))
-	}
-	errs = append(errs, under("limits.total", c.Limits.Total.Validate())...)
-	errs = append(errs, under("limits.session", c.Limits.Session.Validate())...)
-	if c.Limits.Session.Spending > 0 && len(c.Prices) == 0 {
-		errs = append(errs, errors.New("limits.session.spending: no prices are set: add prices"))
-	}
-	if c.Limits.Total.SpendingPerDay > 0 && len(c.Prices) == 0 {
-		errs = append(errs, errors.New("limits.total.spending_per_day: no prices are set: add prices"))
-	}
+	problems.Check(l.Body < 1<<10, "limits.body: must be at least 1KiB")
+	problems.Check(l.Headers < 1<<10, "limits.headers: must be at least 1KiB")
+	problems.Check(l.Messages < 1, "limits.messages: must be at least 1")
+	problems.Check(l.Calls < 1, "limits.calls: must be at least 1")
+	problems.Check(l.Tools < 1, "limits.tools: must be at least 1")
+	problems.Check(l.Values < 1, "limits.values: must be at least 1")
+	problems.Check(l.HeadTimeout <= 0, "limits.head_timeout: must be positive")
+	problems.Check(l.BodyTimeout <= 0, "limits.body_timeout: must be positive")
+	problems.Check(l.IdleTimeout <= 0, "limits.idle_timeout: must be positive")
+	problems.Check(l.WriteStall <= 0, "limits.write_stall: must be positive")
+	problems.Check(c.Limits.Nesting < 8 || c.Limits.Nesting > 10_000, "limits.nesting: must be between 8 and 10000")
+	problems.Check(c.Limits.Memory < c.Limits.Body, "limits.memory: must be at least limits.body")
+	problems.Check(c.Limits.Concurrent < 0, "limits.concurrent: must not be negative; 0 is no limit")
+	problems = append(problems, under("limits.total", c.Limits.Total.Validate())...)
+	problems = append(problems, under("limits.session", c.Limits.Session.Validate())...)
+	problems.Check(c.Limits.Session.Spending > 0 && len(c.Prices) == 0, "limits.session.spending: no prices are set: add prices")
+	problems.Check(c.Limits.Total.SpendingPerDay > 0 && len(c.Prices) == 0, "limits.total.spending_per_day: no prices are set: add prices")
 	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
-		errs = append(errs, under(fmt.Sprintf("prices[%q]", model), c.Prices[model].Validate())...)
+		problems = append(problems, under(fmt.Sprintf("prices[%q]", model), c.Prices[model].Validate())...)
 	}
 	for i, h := range c.Hosts {
-		if h == "" || h != hostOf(h) || strings.ContainsAny(h, " ,/") {
-			errs = append(errs, fmt.Errorf("hosts[%d]: %q must be a name or an address in lower case, without a port", i, h))
-		}
+		problems.Check(h == "" || h != hostOf(h) || strings.ContainsAny(h, " ,/"), "hosts[%d]: %q must be a name or an address in lower case, without a port", i, h)
 	}
 	for i, o := range c.CORS.Origins {
 		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || o != u.Scheme+"://"+u.Host {
-			errs = append(errs, fmt.Errorf("cors.origins[%d]: %q is not an origin, like https://chat.example.com", i, o))
+			problems.Add("cors.origins[%d]: %q is not an origin, like https://chat.example.com", i, o)
 		}
 	}
 	for i, k := range c.Auth.Keys {
-		if k.Name == "" {
-			errs = append(errs, fmt.Errorf("auth.keys[%d].name: is needed; it is the label in logs and metrics", i))
-		}
-		if (k.Env == "") == (k.File == "") {
-			errs = append(errs, fmt.Errorf("auth.keys[%d]: needs either env or file", i))
-		}
+		problems.Check(k.Name == "", "auth.keys[%d].name: is needed; it is the label in logs and metrics", i)
+		problems.Check((k.Env == "") == (k.File == ""), "auth.keys[%d]: needs either env or file", i)
 		for n, p := range k.Paths {
-			if !strings.HasPrefix(p, "/") {
-				errs = append(errs, fmt.Errorf("auth.keys[%d].paths[%d]: %q must begin with a slash, like /batches", i, n, p))
-			}
+			problems.Check(!strings.HasPrefix(p, "/"), "auth.keys[%d].paths[%d]: %q must begin with a slash, like /batches", i, n, p)
 		}
 		if _, ok := recovery.ParseMode(string(k.Mode)); k.Mode != "" && !ok {
-			errs = append(errs, fmt.Errorf("auth.keys[%d].mode: %q is none of act, annotate, observe, off", i, k.Mode))
+			problems.Add("auth.keys[%d].mode: %q is none of act, annotate, observe, off", i, k.Mode)
 		}
-		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits", i), k.Limits.Limits.Validate())...)
-		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits.session", i), k.Limits.Session.Validate())...)
-		if k.Limits.Session.Spending > 0 && len(c.Prices) == 0 {
-			errs = append(errs, fmt.Errorf("auth.keys[%d].limits.session.spending: no prices are set: add prices", i))
-		}
-		if k.Limits.SpendingPerDay > 0 && len(c.Prices) == 0 {
-			errs = append(errs, fmt.Errorf("auth.keys[%d].limits.spending_per_day: no prices are set: add prices", i))
-		}
+		problems = append(problems, under(fmt.Sprintf("auth.keys[%d].limits", i), k.Limits.Limits.Validate())...)
+		problems = append(problems, under(fmt.Sprintf("auth.keys[%d].limits.session", i), k.Limits.Session.Validate())...)
+		problems.Check(k.Limits.Session.Spending > 0 && len(c.Prices) == 0, "auth.keys[%d].limits.session.spending: no prices are set: add prices", i)
+		problems.Check(k.Limits.SpendingPerDay > 0 && len(c.Prices) == 0, "auth.keys[%d].limits.spending_per_day: no prices are set: add prices", i)
 	}
-	if c.Auth.AdminEnv != "" && c.Auth.AdminFile != "" {
-		errs = append(errs, errors.New("auth.admin_env: is given beside auth.admin_file: remove one of them"))
-	}
-	return errors.Join(errs...)
+	problems.Check(c.Auth.AdminEnv != "" && c.Auth.AdminFile != "", "auth.admin_env: is given beside auth.admin_file: remove one of them")
+	return problems.Err()
 }
 
 // Warnings returns a message for each limit that is valid but may not do what its author expects.

@@ -1,10 +1,6 @@
 package recovery
 
-import (
-	"errors"
-	"fmt"
-	"time"
-)
+import "time"
 
 // Budget limits what one session may use before it is stopped; zero means no limit. It stops runaway agents. It does
 // not limit clients, which can begin a new session at any time.
@@ -38,23 +34,15 @@ const maxBudget = 1 << 40
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (b Budget) Validate() error {
-	var errs []error
-	if b.Requests < 0 || b.Requests > maxBudget {
-		errs = append(errs, fmt.Errorf("requests: must be between 0 and %d; 0 is no limit", maxBudget))
-	}
-	if b.Tokens < 0 || b.Tokens > maxBudget {
-		errs = append(errs, fmt.Errorf("tokens: must be between 0 and %d; 0 is no limit", maxBudget))
-	}
-	if b.Duration < 0 {
-		errs = append(errs, errors.New("duration: must not be negative; 0 is no limit"))
-	}
-	if !(b.Spending >= 0 && b.Spending <= maxBudget/1e6) {
-		errs = append(errs, fmt.Errorf("spending: must be between 0 and %.0f; 0 is no limit", maxBudget/1e6))
-	}
+	var problems Problems
+	problems.Check(b.Requests < 0 || b.Requests > maxBudget, "requests: must be between 0 and %d; 0 is no limit", maxBudget)
+	problems.Check(b.Tokens < 0 || b.Tokens > maxBudget, "tokens: must be between 0 and %d; 0 is no limit", maxBudget)
+	problems.Check(b.Duration < 0, "duration: must not be negative; 0 is no limit")
+	problems.Check(!(b.Spending >= 0 && b.Spending <= maxBudget/1e6), "spending: must be between 0 and %.0f; 0 is no limit", maxBudget/1e6)
 	switch b.Per {
 	case "", PerSession, PerCredential:
 	default:
-		errs = append(errs, errors.New("per: must be session or credential"))
+		problems.Add("per: must be session or credential")
 	}
-	return errors.Join(errs...)
+	return problems.Err()
 }

@@ -1,10 +1,6 @@
 package recovery
 
-import (
-	"errors"
-	"fmt"
-	"time"
-)
+import "time"
 
 // Mode limits what the gateway may do to a request.
 type Mode string
@@ -111,51 +107,23 @@ func Defaults() Config {
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
+	var problems Problems
 	if _, ok := ParseMode(string(c.Mode)); !ok {
-		errs = append(errs, fmt.Errorf("mode: %q is none of act, annotate, observe, off", c.Mode))
+		problems.Add("mode: %q is none of act, annotate, observe, off", c.Mode)
 	}
-	if c.Attempts < 1 || c.Attempts > 100 {
-		errs = append(errs, errors.New("attempts: must be between 1 and 100"))
-	}
-	if c.Deadline <= 0 {
-		errs = append(errs, errors.New("deadline: must be positive"))
-	}
-	if c.Patience < 0 {
-		errs = append(errs, errors.New("patience: must not be negative"))
-	}
-	if c.BackoffMin <= 0 || c.BackoffMax < c.BackoffMin {
-		errs = append(errs, errors.New("backoff_min: must be positive and at most backoff_max"))
-	}
-	if c.RateLimitWait <= 0 {
-		errs = append(errs, errors.New("rate_limit_wait: must be positive"))
-	}
-	if c.WaitSame < 0 {
-		errs = append(errs, errors.New("wait_same: must not be negative"))
-	}
-	if c.WaitMax < 0 {
-		errs = append(errs, errors.New("wait_max: must not be negative"))
-	}
-	if c.ExtraInput < 0 || c.ExtraInput > maxExtraInput {
-		errs = append(errs, fmt.Errorf("extra_input: must be between 0 and %d", maxExtraInput))
-	}
-	if c.Reasks < 0 || c.Reasks > 10 {
-		errs = append(errs, errors.New("reasks: must be between 0 and 10"))
-	}
-	if c.Graceful != GracefulExplain && c.Graceful != GracefulError {
-		errs = append(errs, fmt.Errorf("graceful: %q is none of explain, error", c.Graceful))
-	}
-	if c.Media != MediaKeep && c.Media != MediaDrop {
-		errs = append(errs, fmt.Errorf("media: %q is none of keep, drop", c.Media))
-	}
-	if c.Parallel.MaxShare < 0 || c.Parallel.MaxShare > 1 {
-		errs = append(errs, errors.New("parallel.max_share: must be between 0 and 1"))
-	}
-	if c.Parallel.MaxTokens < 0 {
-		errs = append(errs, errors.New("parallel.max_tokens: must not be negative"))
-	}
-	if c.Parallel.Burst < 0 {
-		errs = append(errs, errors.New("parallel.burst: must not be negative"))
-	}
-	return errors.Join(errs...)
+	problems.Check(c.Attempts < 1 || c.Attempts > 100, "attempts: must be between 1 and 100")
+	problems.Check(c.Deadline <= 0, "deadline: must be positive")
+	problems.Check(c.Patience < 0, "patience: must not be negative")
+	problems.Check(c.BackoffMin <= 0 || c.BackoffMax < c.BackoffMin, "backoff_min: must be positive and at most backoff_max")
+	problems.Check(c.RateLimitWait <= 0, "rate_limit_wait: must be positive")
+	problems.Check(c.WaitSame < 0, "wait_same: must not be negative")
+	problems.Check(c.WaitMax < 0, "wait_max: must not be negative")
+	problems.Check(c.ExtraInput < 0 || c.ExtraInput > maxExtraInput, "extra_input: must be between 0 and %d", maxExtraInput)
+	problems.Check(c.Reasks < 0 || c.Reasks > 10, "reasks: must be between 0 and 10")
+	problems.Check(c.Graceful != GracefulExplain && c.Graceful != GracefulError, "graceful: %q is none of explain, error", c.Graceful)
+	problems.Check(c.Media != MediaKeep && c.Media != MediaDrop, "media: %q is none of keep, drop", c.Media)
+	problems.Check(c.Parallel.MaxShare < 0 || c.Parallel.MaxShare > 1, "parallel.max_share: must be between 0 and 1")
+	problems.Check(c.Parallel.MaxTokens < 0, "parallel.max_tokens: must not be negative")
+	problems.Check(c.Parallel.Burst < 0, "parallel.burst: must not be negative")
+	return problems.Err()
 }

@@ -2,8 +2,6 @@ package quota
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -29,13 +27,11 @@ const largest = store.MaxAmount >> 10
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (l Limits) Validate() error {
-	var errs []error
+	var problems recovery.Problems
 	for _, m := range l.all() {
-		if m.limit < 0 || m.limit > largest {
-			errs = append(errs, fmt.Errorf("%s: must not be negative or too large to count; 0 is no limit", m.name))
-		}
+		problems.Check(m.limit < 0 || m.limit > largest, "%s: must not be negative or too large to count; 0 is no limit", m.name)
 	}
-	return errors.Join(errs...)
+	return problems.Err()
 }
 
 // Idle reports limits that are never reached, because another one is lower: one of this account, or
@@ -66,16 +62,14 @@ type Price struct {
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (p Price) Validate() error {
-	var errs []error
+	var problems recovery.Problems
 	for _, v := range [...]struct {
 		key   string
 		price float64
 	}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output}} {
-		if !(v.price >= 0 && v.price <= 1e6) {
-			errs = append(errs, fmt.Errorf("%s: must be the price of a million tokens, from 0 to 1000000", v.key))
-		}
+		problems.Check(!(v.price >= 0 && v.price <= 1e6), "%s: must be the price of a million tokens, from 0 to 1000000", v.key)
 	}
-	return errors.Join(errs...)
+	return problems.Err()
 }
 
 // AnyModel is the name of the price for models without one.

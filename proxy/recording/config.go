@@ -1,9 +1,9 @@
 package recording
 
 import (
-	"errors"
-	"fmt"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Config configures the recording of requests.
@@ -36,28 +36,18 @@ const (
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
-	if c.KeyEnv != "" && c.KeyFile != "" {
-		errs = append(errs, errors.New("key_env: is given beside key_file: remove one of them"))
-	}
+	var problems recovery.Problems
+	problems.Check(c.KeyEnv != "" && c.KeyFile != "", "key_env: is given beside key_file: remove one of them")
 	if c.Key != "" && len(c.Key) < minKey {
-		errs = append(errs, fmt.Errorf("key_env: the key must have at least %d characters; openssl rand -base64 32 makes one", minKey))
+		problems.Add("key_env: the key must have at least %d characters; openssl rand -base64 32 makes one", minKey)
 	} else if c.Key != "" && weak(c.Key) {
-		errs = append(errs, errors.New("key_env: the key is easy to guess: it repeats itself, or has few different characters; openssl rand -base64 32 makes one"))
+		problems.Add("key_env: the key is easy to guess: it repeats itself, or has few different characters; openssl rand -base64 32 makes one")
 	}
-	if c.Body < 1<<10 || c.Body > maxBody {
-		errs = append(errs, errors.New("body: must be from 1KiB to 16MiB"))
-	}
-	if c.Requests < 1 || c.Requests > 100_000 {
-		errs = append(errs, errors.New("requests: must be from 1 to 100000"))
-	}
-	if c.Total < 1<<20 || c.Total > maxTotal {
-		errs = append(errs, errors.New("total: must be from 1MiB to 128MiB"))
-	}
-	if c.TTL < time.Minute || c.TTL > 7*24*time.Hour {
-		errs = append(errs, errors.New("ttl: must be from 1m to 168h"))
-	}
-	return errors.Join(errs...)
+	problems.Check(c.Body < 1<<10 || c.Body > maxBody, "body: must be from 1KiB to 16MiB")
+	problems.Check(c.Requests < 1 || c.Requests > 100_000, "requests: must be from 1 to 100000")
+	problems.Check(c.Total < 1<<20 || c.Total > maxTotal, "total: must be from 1MiB to 128MiB")
+	problems.Check(c.TTL < time.Minute || c.TTL > 7*24*time.Hour, "ttl: must be from 1m to 168h")
+	return problems.Err()
 }
 
 // weak reports whether a long key is easy to guess: it has few different characters, or repeats one

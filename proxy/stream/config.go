@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -67,32 +65,17 @@ func Defaults() Config {
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
-	if !slices.Contains([]MidStream{MidStreamContinue, MidStreamError, MidStreamBuffer}, c.MidStream) {
-		errs = append(errs, fmt.Errorf("mid_stream: %q is none of continue, error, buffer", c.MidStream))
-	}
+	var problems recovery.Problems
+	problems.Check(!slices.Contains([]MidStream{MidStreamContinue, MidStreamError, MidStreamBuffer}, c.MidStream), "mid_stream: %q is none of continue, error, buffer", c.MidStream)
 	for i, way := range c.Continue {
-		if !slices.Contains(recovery.Ways(), way) {
-			errs = append(errs, fmt.Errorf("continue[%d]: %q is none of prefill, replay, ask", i, way))
-		}
+		problems.Check(!slices.Contains(recovery.Ways(), way), "continue[%d]: %q is none of prefill, replay, ask", i, way)
 	}
-	if c.Repetition != RepetitionObserve && c.Repetition != RepetitionStop {
-		errs = append(errs, fmt.Errorf("repetition: %q is none of observe, stop", c.Repetition))
-	}
-	for _, check := range [...]struct {
-		wrong   bool
-		message string
-	}{
-		{c.KeepAliveAfter < 0, "keepalive_after: must not be negative; 0 is never"},
-		{c.KeepAliveAfter > 0 && c.KeepAliveEvery <= 0, "keepalive_every: must be positive"},
-		{c.Idle <= 0 || c.IdlePinged < c.Idle, "idle: must be positive and at most idle_pinged"},
-		{c.ReasoningAfter < 0, "reasoning_after: must not be negative"},
-		{c.MaxEvent < 1<<10, "max_event: must be at least 1KiB"},
-		{c.MaxAnswer < 1<<10, "max_answer: must be at least 1KiB"},
-	} {
-		if check.wrong {
-			errs = append(errs, errors.New(check.message))
-		}
-	}
-	return errors.Join(errs...)
+	problems.Check(c.Repetition != RepetitionObserve && c.Repetition != RepetitionStop, "repetition: %q is none of observe, stop", c.Repetition)
+	problems.Check(c.KeepAliveAfter < 0, "keepalive_after: must not be negative; 0 is never")
+	problems.Check(c.KeepAliveAfter > 0 && c.KeepAliveEvery <= 0, "keepalive_every: must be positive")
+	problems.Check(c.Idle <= 0 || c.IdlePinged < c.Idle, "idle: must be positive and at most idle_pinged")
+	problems.Check(c.ReasoningAfter < 0, "reasoning_after: must not be negative")
+	problems.Check(c.MaxEvent < 1<<10, "max_event: must be at least 1KiB")
+	problems.Check(c.MaxAnswer < 1<<10, "max_answer: must be at least 1KiB")
+	return problems.Err()
 }

@@ -1,9 +1,9 @@
 package telemetry
 
 import (
-	"errors"
-	"fmt"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Config configures logging.
@@ -28,20 +28,14 @@ func Defaults() Config {
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
+	var problems recovery.Problems
 	switch c.Level {
 	case "debug", "info", "warn", "error":
 	default:
-		errs = append(errs, fmt.Errorf("level: %q is none of debug, info, warn, error", c.Level))
+		problems.Add("level: %q is none of debug, info, warn, error", c.Level)
 	}
-	if c.Format != "json" && c.Format != "text" {
-		errs = append(errs, fmt.Errorf("format: %q is neither json nor text", c.Format))
-	}
-	if c.Slow < 0 {
-		errs = append(errs, errors.New("slow: must not be negative; 0 is never"))
-	}
-	if c.Queue < 1 || c.Queue > maxQueue {
-		errs = append(errs, fmt.Errorf("queue: must be between 1 and %d", maxQueue))
-	}
-	return errors.Join(errs...)
+	problems.Check(c.Format != "json" && c.Format != "text", "format: %q is neither json nor text", c.Format)
+	problems.Check(c.Slow < 0, "slow: must not be negative; 0 is never")
+	problems.Check(c.Queue < 1 || c.Queue > maxQueue, "queue: must be between 1 and %d", maxQueue)
+	return problems.Err()
 }

@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // OTLP configures the export of traces and the metrics of the GenAI conventions. Headers, certificates
@@ -40,19 +42,15 @@ const (
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c OTLP) Validate() error {
-	var errs []error
+	var problems recovery.Problems
 	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		errs = append(errs, fmt.Errorf("endpoint: must be a URL like http://collector:4318, for grpc http://collector:4317"))
+		problems.Add("endpoint: must be a URL like http://collector:4318, for grpc http://collector:4317")
 	} else if err == nil && (u.User != nil || u.RawQuery != "") {
-		errs = append(errs, errors.New("endpoint: credentials belong into OTEL_EXPORTER_OTLP_HEADERS"))
+		problems.Add("endpoint: credentials belong into OTEL_EXPORTER_OTLP_HEADERS")
 	}
-	if c.Protocol != protocolGRPC && c.Protocol != protocolHTTP {
-		errs = append(errs, fmt.Errorf("protocol: %q is neither grpc nor http/protobuf", c.Protocol))
-	}
-	if !(c.Sample >= 0 && c.Sample <= 1) {
-		errs = append(errs, errors.New("sample: must be from 0 to 1"))
-	}
-	return errors.Join(errs...)
+	problems.Check(c.Protocol != protocolGRPC && c.Protocol != protocolHTTP, "protocol: %q is neither grpc nor http/protobuf", c.Protocol)
+	problems.Check(!(c.Sample >= 0 && c.Sample <= 1), "sample: must be from 0 to 1")
+	return problems.Err()
 }
 
 // Limits of the data that waits for a collector. Requests never wait.

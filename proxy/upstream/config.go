@@ -3,7 +3,6 @@ package upstream
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -94,74 +93,58 @@ func Defaults() Config {
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
+	var problems recovery.Problems
 	if _, ok := recovery.ParseMode(string(c.Mode)); c.Mode != "" && !ok {
-		errs = append(errs, fmt.Errorf("mode: %q is none of act, annotate, observe, off", c.Mode))
+		problems.Add("mode: %q is none of act, annotate, observe, off", c.Mode)
 	}
 	if c.URL == "" {
-		errs = append(errs, errors.New("url: is needed, like https://api.openai.com/v1"))
+		problems.Add("url: is needed, like https://api.openai.com/v1")
 	} else if u, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model")); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		shown, _, _ := strings.Cut(c.URL, "?") // the query may contain a credential
-		errs = append(errs, fmt.Errorf("url: %q is not an http or https URL, like https://api.openai.com/v1", shown))
+		problems.Add("url: %q is not an http or https URL, like https://api.openai.com/v1", shown)
 	} else if u.User != nil {
-		errs = append(errs, errors.New("url: must not contain a credential; use keys"))
+		problems.Add("url: must not contain a credential; use keys")
 	} else if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		errs = append(errs, errors.New("url: must end before the question mark or #; parameters belong under query, credentials under keys"))
+		problems.Add("url: must end before the question mark or #; parameters belong under query, credentials under keys")
 	} else if !SafePath(u.EscapedPath() + "/") {
-		errs = append(errs, errors.New("url: must not contain . or .. as a part of its path"))
+		problems.Add("url: must not contain . or .. as a part of its path")
 	}
-	if c.Format != "" && c.Format != apis[c.API()].format {
-		errs = append(errs, fmt.Errorf("format: %q is none of %s, %s", c.Format, FormatOpenAI, FormatAnthropic))
-	}
-	if http.CanonicalHeaderKey(c.AuthHeader) == "Host" {
-		errs = append(errs, errors.New("auth_header: must be a header name"))
-	}
-	if c.Passthrough && len(c.Keys) > 0 {
-		errs = append(errs, errors.New("passthrough: an upstream with keys of its own cannot also take the client's"))
-	}
+	problems.Check(c.Format != "" && c.Format != apis[c.API()].format, "format: %q is none of %s, %s", c.Format, FormatOpenAI, FormatAnthropic)
+	problems.Check(http.CanonicalHeaderKey(c.AuthHeader) == "Host", "auth_header: must be a header name")
+	problems.Check(c.Passthrough && len(c.Keys) > 0, "passthrough: an upstream with keys of its own cannot also take the client's")
 	switch c.Prefill {
 	case recovery.PrefillAuto, recovery.PrefillNone, recovery.PrefillAssistant, recovery.PrefillPrefix, recovery.PrefillContinue:
 	default:
-		errs = append(errs, fmt.Errorf("prefill: %q is none of auto, none, assistant, prefix, continue_final_message", c.Prefill))
+		problems.Add("prefill: %q is none of auto, none, assistant, prefix, continue_final_message", c.Prefill)
 	}
 	switch c.Profile {
 	case "auto", "hosted", "local":
 	default:
-		errs = append(errs, fmt.Errorf("profile: %q is none of auto, hosted, local", c.Profile))
+		problems.Add("profile: %q is none of auto, hosted, local", c.Profile)
 	}
 	if c.Proxy != "" && c.Proxy != "env" && c.Proxy != "none" {
 		if u, err := url.Parse(c.Proxy); err != nil || u.Host == "" {
-			errs = append(errs, errors.New("proxy: is neither env, none nor a URL"))
+			problems.Add("proxy: is neither env, none nor a URL")
 		}
 	}
-	if (c.ClientCert == "") != (c.ClientKey == "") {
-		errs = append(errs, errors.New("client_cert: needs client_key, and client_key needs client_cert"))
-	}
-	if c.ConnectTimeout <= 0 {
-		errs = append(errs, errors.New("connect_timeout: must be positive"))
-	}
-	if c.MaxIdleConns < 1 {
-		errs = append(errs, errors.New("max_idle_conns: must be at least 1"))
-	}
+	problems.Check((c.ClientCert == "") != (c.ClientKey == ""), "client_cert: needs client_key, and client_key needs client_cert")
+	problems.Check(c.ConnectTimeout <= 0, "connect_timeout: must be positive")
+	problems.Check(c.MaxIdleConns < 1, "max_idle_conns: must be at least 1")
 	names := map[string]bool{}
 	for i, k := range c.Keys {
 		if k.Name == "" {
-			errs = append(errs, fmt.Errorf("keys[%d].name: is needed; it is the label in logs and metrics", i))
+			problems.Add("keys[%d].name: is needed; it is the label in logs and metrics", i)
 		} else if names[k.Name] {
-			errs = append(errs, fmt.Errorf("keys[%d].name: %q is used twice", i, k.Name))
+			problems.Add("keys[%d].name: %q is used twice", i, k.Name)
 		}
 		names[k.Name] = true
 		if n := len(k.Command); n > 0 && (k.Env != "" || k.File != "") || n == 0 && (k.Env == "") == (k.File == "") {
-			errs = append(errs, fmt.Errorf("keys[%d]: needs one of env, file and command", i))
+			problems.Add("keys[%d]: needs one of env, file and command", i)
 		}
-		if len(k.Command) > 0 && k.Command[0] == "" || k.TTL < 0 || k.TTL > 0 && len(k.Command) == 0 {
-			errs = append(errs, fmt.Errorf("keys[%d].command: must begin with a program, and ttl be the lifetime of what it prints", i))
-		}
-		if k.Weight < 0 {
-			errs = append(errs, fmt.Errorf("keys[%d].weight: must not be negative", i))
-		}
+		problems.Check(len(k.Command) > 0 && k.Command[0] == "" || k.TTL < 0 || k.TTL > 0 && len(k.Command) == 0, "keys[%d].command: must begin with a program, and ttl be the lifetime of what it prints", i)
+		problems.Check(k.Weight < 0, "keys[%d].weight: must not be negative", i)
 	}
-	return errors.Join(errs...)
+	return problems.Err()
 }
 
 // The formats of upstreams.

@@ -1,10 +1,9 @@
 package breaker
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/store"
 )
 
@@ -47,50 +46,24 @@ func Defaults() Config {
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
-	if c.Window <= 0 {
-		errs = append(errs, errors.New("window: must be positive"))
-	}
-	if c.MinRequests < 1 {
-		errs = append(errs, errors.New("min_requests: must be at least 1"))
-	}
-	if c.FailureShare <= 0 || c.FailureShare > 1 {
-		errs = append(errs, errors.New("failure_share: must be above 0 and at most 1"))
-	}
-	if c.Open <= 0 || c.OpenMax < c.Open {
-		errs = append(errs, errors.New("open: must be positive and at most open_max"))
-	}
-	if c.Successes < 1 {
-		errs = append(errs, errors.New("successes: must be at least 1"))
-	}
-	if c.Cooldown <= 0 || c.CooldownMax < c.Cooldown {
-		errs = append(errs, errors.New("cooldown: must be positive and at most cooldown_max"))
-	}
-	if c.ResendShare < 0 || c.ResendShare > 1 {
-		errs = append(errs, errors.New("resend_share: must be between 0 and 1"))
-	}
-	if c.ResendMin < 0 {
-		errs = append(errs, errors.New("resend_min: must not be negative"))
-	}
-	if c.Failures < 0 || c.Failures > store.MaxRing {
-		errs = append(errs, fmt.Errorf("failures: must be between 0 and %d", store.MaxRing))
-	}
+	var problems recovery.Problems
+	problems.Check(c.Window <= 0, "window: must be positive")
+	problems.Check(c.MinRequests < 1, "min_requests: must be at least 1")
+	problems.Check(c.FailureShare <= 0 || c.FailureShare > 1, "failure_share: must be above 0 and at most 1")
+	problems.Check(c.Open <= 0 || c.OpenMax < c.Open, "open: must be positive and at most open_max")
+	problems.Check(c.Successes < 1, "successes: must be at least 1")
+	problems.Check(c.Cooldown <= 0 || c.CooldownMax < c.Cooldown, "cooldown: must be positive and at most cooldown_max")
+	problems.Check(c.ResendShare < 0 || c.ResendShare > 1, "resend_share: must be between 0 and 1")
+	problems.Check(c.ResendMin < 0, "resend_min: must not be negative")
+	problems.Check(c.Failures < 0 || c.Failures > store.MaxRing, "failures: must be between 0 and %d", store.MaxRing)
 	switch c.OnOpen {
 	case OnOpenExplain, OnOpenError, OnOpenSteer:
 	default:
-		errs = append(errs, fmt.Errorf("on_open: %q is none of explain, error, steer", c.OnOpen))
+		problems.Add("on_open: %q is none of explain, error, steer", c.OnOpen)
 	}
-	if c.SessionTTL < time.Minute {
-		errs = append(errs, errors.New("session_ttl: must be at least 1m"))
-	}
-	if c.Waiting < 0 {
-		errs = append(errs, errors.New("waiting: must not be negative"))
-	}
-	if c.WaitingHint < 0 || c.Waiting > 0 && (c.WaitingHint == 0 || c.WaitingHint >= c.Waiting) {
-		errs = append(errs, errors.New("waiting_hint: must be positive and less than waiting, because a session gets a hint before it is stopped"))
-	}
-	if c.Waiting >= c.SessionTTL {
-		errs = append(errs, errors.New("waiting: must be less than session_ttl"))
-	}
-	return errors.Join(errs...)
+	problems.Check(c.SessionTTL < time.Minute, "session_ttl: must be at least 1m")
+	problems.Check(c.Waiting < 0, "waiting: must not be negative")
+	problems.Check(c.WaitingHint < 0 || c.Waiting > 0 && (c.WaitingHint == 0 || c.WaitingHint >= c.Waiting), "waiting_hint: must be positive and less than waiting, because a session gets a hint before it is stopped")
+	problems.Check(c.Waiting >= c.SessionTTL, "waiting: must be less than session_ttl")
+	return problems.Err()
 }

@@ -1,9 +1,9 @@
 package fit
 
 import (
-	"errors"
-	"fmt"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Config says when requests are fitted to a context window, and how far.
@@ -56,35 +56,19 @@ func Defaults() Config {
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
-	if (c.Summarizer.Upstream == "") != (c.Summarizer.Model == "") {
-		errs = append(errs, errors.New("summarizer: needs both upstream and model, or neither"))
-	}
+	var problems recovery.Problems
+	problems.Check((c.Summarizer.Upstream == "") != (c.Summarizer.Model == ""), "summarizer: needs both upstream and model, or neither")
 	for _, n := range []struct {
 		key   string
 		value int
 	}{{"threshold_chars", c.ThresholdChars}, {"threshold_args", c.ThresholdArgs}} {
-		if n.value < 200 || n.value > 10_000_000 {
-			errs = append(errs, fmt.Errorf("%s: must be between 200 and 10000000", n.key))
-		}
+		problems.Check(n.value < 200 || n.value > 10_000_000, "%s: must be between 200 and 10000000", n.key)
 	}
-	if !(c.TriggerShare > 0 && c.TriggerShare <= 1) {
-		errs = append(errs, errors.New("trigger_share: must be above 0 and at most 1"))
-	}
-	if !(c.TargetShare > 0 && c.TargetShare < c.TriggerShare) {
-		errs = append(errs, errors.New("target_share: must be above 0 and below trigger_share"))
-	}
-	if !(c.KeepRecent >= 0 && c.KeepRecent < c.TargetShare) {
-		errs = append(errs, errors.New("keep_recent: must be at least 0 and below target_share"))
-	}
-	if c.MaxRefits < 0 || c.MaxRefits > 5 {
-		errs = append(errs, errors.New("max_refits: must be between 0 and 5"))
-	}
-	if c.TTL <= 0 {
-		errs = append(errs, errors.New("ttl: must be positive"))
-	}
-	if c.MinTokens < 0 {
-		errs = append(errs, errors.New("min_tokens: must not be negative"))
-	}
-	return errors.Join(errs...)
+	problems.Check(!(c.TriggerShare > 0 && c.TriggerShare <= 1), "trigger_share: must be above 0 and at most 1")
+	problems.Check(!(c.TargetShare > 0 && c.TargetShare < c.TriggerShare), "target_share: must be above 0 and below trigger_share")
+	problems.Check(!(c.KeepRecent >= 0 && c.KeepRecent < c.TargetShare), "keep_recent: must be at least 0 and below target_share")
+	problems.Check(c.MaxRefits < 0 || c.MaxRefits > 5, "max_refits: must be between 0 and 5")
+	problems.Check(c.TTL <= 0, "ttl: must be positive")
+	problems.Check(c.MinTokens < 0, "min_tokens: must not be negative")
+	return problems.Err()
 }

@@ -1,10 +1,10 @@
 package learn
 
 import (
-	"errors"
-	"fmt"
 	"path"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Config tunes what is learned about targets and notes, and the first-token limit.
@@ -45,32 +45,22 @@ func Defaults() Config {
 
 // Validate reports every problem as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
-	if c.FactTTL <= 0 {
-		errs = append(errs, errors.New("fact_ttl: must be positive"))
-	}
-	if c.Outcomes != OutcomesOff && c.Outcomes != OutcomesObserve && c.Outcomes != OutcomesAct {
-		errs = append(errs, errors.New("outcomes: must be off, observe or act"))
-	}
+	var problems recovery.Problems
+	problems.Check(c.FactTTL <= 0, "fact_ttl: must be positive")
+	problems.Check(c.Outcomes != OutcomesOff && c.Outcomes != OutcomesObserve && c.Outcomes != OutcomesAct, "outcomes: must be off, observe or act")
 	f := c.FirstToken
 	for _, limit := range [...]struct {
 		key   string
 		value time.Duration
 	}{{"min", f.Min}, {"whole", f.Whole}, {"same_after", f.SameAfter}, {"reasoning", f.Reasoning}} {
-		if limit.value <= 0 {
-			errs = append(errs, fmt.Errorf("first_token.%s: must be positive", limit.key))
-		}
+		problems.Check(limit.value <= 0, "first_token.%s: must be positive", limit.key)
 	}
-	if f.PerTokens < 1 {
-		errs = append(errs, errors.New("first_token.per_tokens: must be at least 1"))
-	}
-	if f.Factor < 1 {
-		errs = append(errs, errors.New("first_token.factor: must be at least 1"))
-	}
+	problems.Check(f.PerTokens < 1, "first_token.per_tokens: must be at least 1")
+	problems.Check(f.Factor < 1, "first_token.factor: must be at least 1")
 	for i, p := range f.ReasoningModels {
 		if _, err := path.Match(p, "x"); err != nil {
-			errs = append(errs, fmt.Errorf("first_token.reasoning_models[%d]: %q is not a pattern", i, p))
+			problems.Add("first_token.reasoning_models[%d]: %q is not a pattern", i, p)
 		}
 	}
-	return errors.Join(errs...)
+	return problems.Err()
 }

@@ -1,9 +1,9 @@
 package repair
 
 import (
-	"errors"
-	"fmt"
 	"path"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Config configures the validation and repair of answers.
@@ -54,31 +54,23 @@ func Defaults() Config {
 
 // Validate returns all problems as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
+	var problems recovery.Problems
 	for _, list := range []struct {
 		key      string
 		patterns []string
 	}{{"destructive", c.Destructive}, {"safe", c.Safe}} {
 		for i, p := range list.patterns {
 			if _, err := path.Match(p, "x"); err != nil || p == "" {
-				errs = append(errs, fmt.Errorf("%s[%d]: %q is not a pattern", list.key, i, p))
+				problems.Add("%s[%d]: %q is not a pattern", list.key, i, p)
 			}
 		}
 	}
-	if c.JSONStream != JSONPass && c.JSONStream != JSONHold {
-		errs = append(errs, fmt.Errorf("json_stream: %q is none of pass, hold", c.JSONStream))
-	}
+	problems.Check(c.JSONStream != JSONPass && c.JSONStream != JSONHold, "json_stream: %q is none of pass, hold", c.JSONStream)
 	r := c.Repetition
-	if r.Repetitions < 10 {
-		errs = append(errs, errors.New("repetition.repetitions: must be at least 10"))
-	}
-	if r.Bytes < 512 {
-		errs = append(errs, errors.New("repetition.bytes: must be at least 512"))
-	}
-	if r.Unit < 1 || r.Unit > 4000 {
-		errs = append(errs, errors.New("repetition.unit: must be between 1 and 4000"))
-	}
-	return errors.Join(errs...)
+	problems.Check(r.Repetitions < 10, "repetition.repetitions: must be at least 10")
+	problems.Check(r.Bytes < 512, "repetition.bytes: must be at least 512")
+	problems.Check(r.Unit < 1 || r.Unit > 4000, "repetition.unit: must be between 1 and 4000")
+	return problems.Err()
 }
 
 // The bounds of one judgement. What exceeds them is not validated or repaired.

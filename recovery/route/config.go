@@ -1,11 +1,6 @@
 package route
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/rebound-llm/rebound/recovery"
-)
+import "github.com/rebound-llm/rebound/recovery"
 
 // Model maps a client's model name to targets.
 type Model struct {
@@ -34,36 +29,24 @@ func DefaultFallbackFor() []recovery.Class { return []recovery.Class{recovery.Mo
 // Validate reports everything that is wrong, as one joined error; each message
 // begins with the key. Upstream names are checked by the composer.
 func (m Model) Validate() error {
-	var errs []error
+	var problems recovery.Problems
 	if _, ok := recovery.ParseMode(string(m.Mode)); m.Mode != "" && !ok {
-		errs = append(errs, fmt.Errorf("mode: %q is none of act, annotate, observe, off", m.Mode))
+		problems.Add("mode: %q is none of act, annotate, observe, off", m.Mode)
 	}
-	if len(m.Targets) == 0 {
-		errs = append(errs, errors.New("targets: at least one is needed"))
-	}
+	problems.Check(len(m.Targets) == 0, "targets: at least one is needed")
 	for i, t := range m.Targets {
-		if t.Upstream == "" {
-			errs = append(errs, fmt.Errorf("targets[%d].upstream: is needed", i))
-		}
-		if t.Weight < 0 {
-			errs = append(errs, fmt.Errorf("targets[%d].weight: must not be negative", i))
-		}
-		if t.Window < 0 {
-			errs = append(errs, fmt.Errorf("targets[%d].window: must not be negative", i))
-		}
-		if t.Rank != nil && *t.Rank < 0 {
-			errs = append(errs, fmt.Errorf("targets[%d].rank: must not be negative", i))
-		}
+		problems.Check(t.Upstream == "", "targets[%d].upstream: is needed", i)
+		problems.Check(t.Weight < 0, "targets[%d].weight: must not be negative", i)
+		problems.Check(t.Window < 0, "targets[%d].window: must not be negative", i)
+		problems.Check(t.Rank != nil && *t.Rank < 0, "targets[%d].rank: must not be negative", i)
 		switch recovery.Prefill(t.Prefill) {
 		case "", recovery.PrefillAuto, recovery.PrefillNone, recovery.PrefillAssistant, recovery.PrefillPrefix, recovery.PrefillContinue:
 		default:
-			errs = append(errs, fmt.Errorf("targets[%d].prefill: %q is none of auto, none, assistant, prefix, continue_final_message", i, t.Prefill))
+			problems.Add("targets[%d].prefill: %q is none of auto, none, assistant, prefix, continue_final_message", i, t.Prefill)
 		}
 	}
 	for i, c := range m.FallbackFor {
-		if c != recovery.ModelNotFound && c != recovery.ContentPolicy && c != recovery.InvalidRequest {
-			errs = append(errs, fmt.Errorf("fallback_for[%d]: %q is none of model_not_found, content_policy, invalid_request", i, c))
-		}
+		problems.Check(c != recovery.ModelNotFound && c != recovery.ContentPolicy && c != recovery.InvalidRequest, "fallback_for[%d]: %q is none of model_not_found, content_policy, invalid_request", i, c)
 	}
-	return errors.Join(errs...)
+	return problems.Err()
 }
