@@ -101,6 +101,7 @@ type Answer struct {
 	called       bool   // a call has arrived
 	thought      []byte // reasoning so far, for Options.Thought
 	noise        bool   // an unreadable event has arrived
+	unread       bool   // the rest is passed on unread, because an event is too long
 
 	finishes int             // finish reasons, several of one choice too
 	ends     uint64          // bits of the choices that ended
@@ -213,6 +214,9 @@ func (a *Answer) unopened(err error) *Broken {
 		return &Broken{Event: said}
 	}
 	switch {
+	case a.tooLong(err):
+		a.unread = true
+		return nil
 	case errors.Is(err, io.EOF) && a.called:
 		return a.unfinished(&a.ev)
 	case errors.Is(err, io.EOF):
@@ -229,7 +233,7 @@ func (a *Answer) gather() (*Delta, *Broken) {
 		return d, broken
 	}
 	a.hold(piece)
-	if int64(len(a.held.Bytes)) > a.o.Config.MaxAnswer {
+	if a.full() && a.first.IsZero() && !a.writes {
 		return d, &Broken{Err: ErrAnswerTooLong}
 	}
 	return d, nil
@@ -259,8 +263,11 @@ func (a *Answer) opens(d *Delta) (bool, *Broken) {
 		}
 		return true, nil
 	}
-	return a.o.Config.MidStream != MidStreamBuffer && !a.first.IsZero() && a.shows(), nil
+	return (a.o.Config.MidStream != MidStreamBuffer || a.full()) && !a.first.IsZero() && a.shows(), nil
 }
+
+// full reports whether no more of the answer may be held back.
+func (a *Answer) full() bool { return int64(len(a.held.Bytes)) > a.o.Config.MaxAnswer }
 
 // read reads the next event.
 func (a *Answer) read() (err error) {

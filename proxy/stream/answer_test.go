@@ -39,7 +39,6 @@ func TestGate(t *testing.T) {
 		{name: "malformed, end mark", body: strings.NewReader(noJSON + end), want: Broken{Empty: true, Err: ErrEnded}},
 		{name: "the first chunk cut", body: strings.NewReader(one.role() + half + one.words("It is") + one.finish("stop") + end), want: Broken{Err: ErrCut}},
 		{name: "half an event", body: strings.NewReader(one.role() + "data: {"), want: Broken{Err: io.ErrUnexpectedEOF}},
-		{name: "too long", body: strings.NewReader("data: " + strings.Repeat("x", 20_000)), want: Broken{Err: ErrEventTooLong}},
 		{name: "pings without end", body: &chunked{rest: strings.Repeat(ping, 10_000)}, want: Broken{Err: ErrAnswerTooLong}},
 	}
 	for _, c := range cases {

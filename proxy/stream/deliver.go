@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -34,6 +35,9 @@ func (a *Answer) Deliver(context.Context) *Broken {
 			a.o.Ending.bare.Store(a.bare)
 		}
 		return nil
+	}
+	if a.unread {
+		return a.passUnread()
 	}
 	if !a.done {
 		a.mu.Lock()
@@ -207,11 +211,31 @@ func (a *Answer) end(err error) *Broken {
 		}
 		a.done = true
 		return nil
+	case a.tooLong(err):
+		return a.passUnread()
 	case errors.Is(err, io.EOF):
 		return &Broken{Err: ErrEnded}
 	default:
 		return &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
 	}
+}
+
+// tooLong reports whether the next event, such as a large image, is too long to be read, and the client
+// can get it as it comes.
+func (a *Answer) tooLong(err error) bool {
+	return errors.Is(err, ErrEventTooLong) && a.o.Resume == nil && !a.continues
+}
+
+// passUnread passes on what is held and the rest of the answer unchanged, as a plain proxy does.
+func (a *Answer) passUnread() *Broken {
+	var held Piece
+	if a.h != nil {
+		held = a.h.release()
+	}
+	if held.Bytes = append(held.Bytes, a.late...); a.pendingUsage != nil {
+		held.Bytes = append(held.Bytes, a.pendingUsage.Raw...)
+	}
+	return Copy(a.o.Sink, io.MultiReader(bytes.NewReader(held.Bytes), bytes.NewReader(a.r.rest()), a.resp.Body))
 }
 
 func (a *Answer) clientGone(err error) *Broken {

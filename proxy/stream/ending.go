@@ -111,6 +111,7 @@ func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 // last event was a call, or usage, which is no end from a target that gives finish reasons.
 func (a *Answer) implied(err error) (Piece, *Broken) {
 	switch {
+	case a.tooLong(err): // it has not ended
 	case a.pendingUsage != nil && (a.o.Ending == nil || !a.o.Ending.reasons.Load()) && (!a.opening || !errors.Is(err, ErrStalled)):
 		return a.releaseUsage(true)
 	case a.called && a.finishes == 0 && errors.Is(err, io.EOF) && a.o.Ending != nil && a.o.Ending.bare.Load():

@@ -233,10 +233,10 @@ func (h *hold) release() Piece {
 // keep holds an event. If it was the last, keep has everything judged.
 func (a *Answer) keep(ev *Event, p Piece, d *Delta, content bool) (Piece, *Broken) {
 	h := a.h
-	h.queue.add(p)
-	if int64(len(h.queue.Bytes)) > a.o.Config.MaxAnswer {
-		return Piece{}, &Broken{Err: ErrAnswerTooLong}
+	if int64(len(h.queue.Bytes)+len(p.Bytes)) > a.o.Config.MaxAnswer {
+		return h.stopJudging(Piece{}, p), nil
 	}
+	h.queue.add(p)
 	if d.Finishes > 0 {
 		h.finish = d.finish
 	}
