@@ -30,7 +30,7 @@ var _ recovery.Answer = (*answer)(nil)
 func (n *answer) options() stream.Options {
 	s, a := n.s, &n.a
 	o := stream.Options{Config: s.core.Stream, Format: s.wire.answers, Sink: s.sink, Resume: a.Resume,
-		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty, Started: a.Started, Cancel: a.Cancel,
+		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty || !s.x.Body.State().MayRace(), Started: a.Started, Cancel: a.Cancel,
 		Request: s.x.Body, Ending: s.core.endings.Of(a.Target.Upstream, a.Target.Model), Life: a.Life, Idle: a.Idle, Explain: a.Explain, ID: s.x.ID}
 	if !a.Plain {
 		o.Fault = func(body []byte) bool { return s.fault(n.resp, body) }
@@ -55,7 +55,8 @@ func (n *answer) options() stream.Options {
 // of begun and broken is nil.
 func (n *answer) open(ctx context.Context, o stream.Options) (begun stream.Deliverable, phase recovery.Phase, broken *stream.Broken) {
 	s, a, resp := n.s, &n.a, n.resp
-	if a.Plain {
+	later := resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent // there is no answer yet, or none at all
+	if a.Plain || later && a.Resume == nil && !s.sink.Committed() {
 		s.core.hideEvents(resp)
 		if s.x.Body.State().Stored && s.core.tracksOwners() {
 			s.core.recordOwner(ctx, s.core.owner(s.who), a.Target.Target, resp)

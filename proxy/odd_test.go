@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +24,8 @@ func TestOddButWhole(t *testing.T) {
 		name, path, label, coding, body string
 		stream                          bool
 		asked                           int32
+		status                          int    // not 200
+		more                            string // fields of the request
 	}
 	var now atomic.Pointer[odd]
 	var asked atomic.Int32
@@ -37,6 +40,7 @@ func TestOddButWhole(t *testing.T) {
 		if c.coding != "" {
 			w.Header().Set("Content-Encoding", c.coding)
 		}
+		w.WriteHeader(cmp.Or(c.status, 200))
 		_, _ = io.WriteString(w, c.body)
 	}))
 	t.Cleanup(up.Close)
@@ -69,6 +73,12 @@ func TestOddButWhole(t *testing.T) {
 		{name: "no content", path: "/v1/messages", label: "application/json", body: oddMessage, asked: 2},
 		{name: "nothing but thoughts", path: "/v1/messages", label: "application/json", body: strings.Replace(oddMessage, "[]", `[{"type":"thinking","thinking":"So.","signature":"s"}]`, 1), asked: 2},
 		{name: "content that is no list", path: "/v1/messages", label: "application/json", body: strings.Replace(oddMessage, "[]", `"Hello."`, 1), asked: 2},
+		{name: "accepted for later", label: "application/json", status: 202, body: `{"request_id":"r"}`},
+		{name: "accepted for later, of a stream", label: "application/json", status: 202, body: `{"request_id":"r"}`, stream: true},
+		{name: "deferred", label: "application/json", body: `{"request_id":"r"}`, more: `,"deferred":true`},
+		{name: "a response that is accepted for later", path: "/v1/responses", label: "application/json", status: 202, body: `{"id":"r","status":"queued"}`, more: `,"background":true`},
+		{name: "no content by status", status: 204},
+		{name: "a message without content by status", path: "/v1/messages", status: 204},
 		{name: "refused without a word", path: "/v1/messages", label: "application/json", body: strings.Replace(oddMessage, "end_turn", "refusal", 1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -81,8 +91,9 @@ func TestOddButWhole(t *testing.T) {
 				path, body = c.path, `{"model":"m","store":false,"input":"hi"}`
 			}
 			if c.stream {
-				body = body[:len(body)-1] + `,"stream":true}`
+				c.more += `,"stream":true`
 			}
+			body = body[:len(body)-1] + c.more + "}"
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+path, strings.NewReader(body))
 			req.Header.Set("Content-Type", "application/json")
 			req.Header.Set("Accept-Encoding", "identity")
@@ -92,7 +103,7 @@ func TestOddButWhole(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			got, err := io.ReadAll(resp.Body)
-			if err != nil || resp.StatusCode != 200 || string(got) != c.body {
+			if err != nil || resp.StatusCode != cmp.Or(c.status, 200) || string(got) != c.body {
 				t.Errorf("%d, %v:\n%s\nwant\n%s", resp.StatusCode, err, got, c.body)
 			}
 			if n := asked.Load(); n != max(c.asked, 1) {

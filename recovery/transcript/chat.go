@@ -249,6 +249,8 @@ func (c chat) settings(b *Body) (s settings) {
 	logprobs, _ := b.Field("logprobs")
 	modalities, _ := b.Field("modalities")
 	s.logprobs, s.reasoning = isTrue(logprobs), c.reasons(b)
+	deferred, _ := b.Field("deferred")
+	s.state.Single = isTrue(deferred) // xAI answers with an id
 	s.audio = b.has("audio") || bytes.Contains(modalities, []byte(`"audio"`))
 	s.form, _ = b.Field("response_format")
 	s.contentForm, s.schema = c.contentForm(s.form)
