@@ -63,7 +63,12 @@ func (n *answer) open(ctx context.Context, o stream.Options) (begun stream.Deliv
 		}
 		return stream.Raw(resp, o), recovery.PhaseBody, nil
 	}
-	form := n.head.Look(resp.Body)
+	form := n.head.Look(resp.Body, func() {
+		a.Life.Show(recovery.SignAlive)
+		if !s.x.Streaming {
+			s.sink.Blank()
+		}
+	})
 	resp.Body = &n.head
 	if s.streamed(resp.Header, form) {
 		resp.Header.Del("Content-Length")

@@ -83,15 +83,8 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	}
 	s.inFlight.Begin()
 	defer s.inFlight.End()
-	sink := stream.NewSink(c.Response(), core.Stream)
+	sink := core.sink(c, x)
 	defer sink.Close()
-	if x.Streaming && x.Mode == recovery.ModeAct {
-		h := http.Header{}
-		if x.Session != "" {
-			h["X-Rebound-Session"] = []string{x.Session}
-		}
-		sink.KeepAwake(h)
-	}
 	defer func() { send.settle(grant, c.Response().Status, c.Response().Size) }()
 	s.equip(r, core, c, who, w, raw)
 	send.sink = sink
@@ -106,6 +99,28 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	// After one attempt that has ended, nothing reads the request's bytes any more.
 	reuse = failure == nil && err == nil && !x.Retained() && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean()
 	return s.finish(c, core, send, failure, err)
+}
+
+// sink returns the client's side of the request. The client hears of the upstream before the time limit that it states.
+func (k *Core) sink(c echo.Context, x *recovery.Exchange) *stream.Sink {
+	cfg := k.Stream
+	if x.Patience > 0 {
+		cfg.KeepAliveAfter, cfg.KeepAliveEvery = min(cfg.KeepAliveAfter, x.Patience/2), min(cfg.KeepAliveEvery, x.Patience/2)
+	}
+	sink := stream.NewSink(c.Response(), cfg)
+	if x.Mode != recovery.ModeAct {
+		return sink
+	}
+	h := http.Header{}
+	if x.Session != "" {
+		h["X-Rebound-Session"] = []string{x.Session}
+	}
+	if x.Streaming {
+		sink.KeepAwake(h)
+	} else {
+		sink.AwaitWhole(h)
+	}
+	return sink
 }
 
 // equip sets what the request's sender sends besides the body: path, query and headers, and the

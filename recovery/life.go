@@ -16,14 +16,17 @@ const (
 	SignWrites             // the model writes its answer, although no part of it can be shown yet
 )
 
-// Life records the strongest sign of life of one attempt. The zero value is ready. Safe for concurrent use.
+// Life records the strongest sign of life of one attempt, and when it gave the last one. The zero value is ready. Safe for
+// concurrent use.
 type Life struct {
 	sign atomic.Int32
+	last atomic.Int64 // in Unix nanoseconds
 	lost atomic.Bool
 }
 
 // Show records a sign.
 func (l *Life) Show(s Sign) {
+	l.last.Store(time.Now().UnixNano())
 	for old := l.sign.Load(); old < int32(s); old = l.sign.Load() {
 		if l.sign.CompareAndSwap(old, int32(s)) {
 			return
@@ -33,6 +36,9 @@ func (l *Life) Show(s Sign) {
 
 // Sign returns the strongest sign so far.
 func (l *Life) Sign() Sign { return Sign(l.sign.Load()) }
+
+// Silence returns the time since the last sign; very long if there was none.
+func (l *Life) Silence() time.Duration { return time.Since(time.Unix(0, l.last.Load())) }
 
 // Limits limit the time to an attempt's first token, by its strongest sign of life. Then another attempt starts beside it;
 // 0 means never.

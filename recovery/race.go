@@ -149,7 +149,11 @@ func (r *run) race(ctx context.Context, first *racer, arrivals chan arrival) (An
 			}
 		case <-deadline.C:
 			for _, rc := range racers {
-				if rc.life.Sign() < SignWrites { // an answer that is being written is not cut, but watched for pauses
+				switch {
+				case rc.life.Sign() >= SignWrites: // an answer that is being written is not cut, but watched for pauses
+				case r.waitsAlive(rc):
+					deadline.Reset(lookEvery)
+				default:
 					rc.cancel(errDeadline)
 				}
 			}
@@ -168,6 +172,15 @@ func (r *run) race(ctx context.Context, first *racer, arrivals chan arrival) (An
 		}
 	}
 	return nil, failed
+}
+
+// aliveFor is how long an attempt counts as alive after a sign of life.
+const aliveFor = 30 * time.Second
+
+// waitsAlive reports whether an attempt at the client's own time limit shows that its target holds it in a queue. The client
+// hears of that, and most clients' limit is one of silence. The configured deadline remains.
+func (r *run) waitsAlive(rc *racer) bool {
+	return rc.life.Silence() < min(aliveFor, r.patience()) && time.Since(r.x.Started) < r.Config.Deadline
 }
 
 // look checks attempts of which none has answered. If the newest has passed its limit, look prepares another one: beside

@@ -20,19 +20,21 @@ type Head struct {
 	io.ReadCloser
 	seen     [64]byte
 	from, to int
-	err      error // the error that ended the inspection
+	err      error  // the error that ended the inspection
+	blank    func() // runs for blanks before the body's content; nil from there on
 }
 
 // fields are the beginnings of the lines of events. A comment begins with a colon.
 var fields = [...]string{":", "data:", "event:", "id:", "retry:"}
 
 // Look reads the first bytes of body, as many as needed, and returns its form. Reading h yields the
-// whole body.
-func (h *Head) Look(body io.ReadCloser) Form {
-	*h = Head{ReadCloser: body}
+// whole body. Both run blank for blanks before the content, with which servers such as DeepSeek's show
+// that a request waits there.
+func (h *Head) Look(body io.ReadCloser, blank func()) Form {
+	*h = Head{ReadCloser: body, blank: blank}
 	for h.err == nil && h.to < len(h.seen) {
 		var n int
-		n, h.err = body.Read(h.seen[h.to:])
+		n, h.err = h.more(h.seen[h.to:])
 		h.to += n
 		if form, sure := formOf(h.seen[:h.to]); sure {
 			return form
@@ -70,5 +72,18 @@ func (h *Head) Read(p []byte) (int, error) {
 	if h.err != nil {
 		return 0, h.err
 	}
-	return h.ReadCloser.Read(p)
+	return h.more(p)
+}
+
+// more reads bytes that were not inspected.
+func (h *Head) more(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	switch {
+	case h.blank == nil || n == 0:
+	case len(bytes.TrimLeft(p[:n], blanks)) > 0:
+		h.blank = nil
+	default:
+		h.blank()
+	}
+	return n, err
 }

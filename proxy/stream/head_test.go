@@ -19,7 +19,7 @@ func TestHead(t *testing.T) {
 			"at once": strings.NewReader(body), "byte by byte": iotest.OneByteReader(strings.NewReader(body)), "with its end": iotest.DataErrReader(strings.NewReader(body)),
 		} {
 			var h Head
-			if got := h.Look(io.NopCloser(r)); got != want {
+			if got := h.Look(io.NopCloser(r), nil); got != want {
 				t.Errorf("%q %s: %d, want %d", body, name, got, want)
 			}
 			if all, err := io.ReadAll(&h); string(all) != body || err != nil {
@@ -29,7 +29,7 @@ func TestHead(t *testing.T) {
 	}
 	var h Head
 	broken := errors.New("broken")
-	h.Look(io.NopCloser(io.MultiReader(strings.NewReader("da"), iotest.ErrReader(broken))))
+	h.Look(io.NopCloser(io.MultiReader(strings.NewReader("da"), iotest.ErrReader(broken))), nil)
 	if all, err := io.ReadAll(&h); string(all) != "da" || !errors.Is(err, broken) {
 		t.Errorf("read %q, %v", all, err)
 	}

@@ -24,6 +24,7 @@ type Sink struct {
 	mu        sync.Mutex
 	began     time.Time // zero of the clock of now
 	committed bool      // status and headers were sent
+	blank     bool      // with them blanks before an answer that is not streamed
 	closed    bool
 	released  recovery.Released
 	sent      bytes.Buffer // text that the client has
@@ -53,6 +54,33 @@ func (s *Sink) KeepAwake(h http.Header) {
 	defer s.mu.Unlock()
 	s.awake, s.last = h, s.now()
 	s.timer = time.AfterFunc(s.cfg.KeepAliveAfter, s.tick)
+}
+
+// AwaitWhole prepares for an answer that is not streamed; h is that of KeepAwake.
+func (s *Sink) AwaitWhole(h http.Header) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awake, s.last = h, s.now()
+}
+
+// Blank passes on that an upstream has sent a blank before its answer, as a sign of life, if the client has waited for
+// KeepAliveAfter or has got one before. JSON may begin with blanks, and any answer may follow them.
+func (s *Sink) Blank() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.awake == nil || s.closed || s.released > recovery.ReleasedNothing || s.cfg.KeepAliveAfter <= 0 {
+		return
+	}
+	if !s.committed {
+		if s.now()-s.last < s.cfg.KeepAliveAfter {
+			return
+		}
+		maps.Copy(s.w.Header(), s.awake)
+		s.w.Header().Set("Content-Type", "application/json")
+		s.blank = true
+		s.commit(http.StatusOK)
+	}
+	s.write([]byte("\n"))
 }
 
 // now returns the time since its first call. It is used for every write, because it costs half as much
@@ -173,7 +201,7 @@ func (s *Sink) write(b []byte) {
 func (s *Sink) Whole(status int, header http.Header, body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.committed {
+	if s.committed && (!s.blank || status != http.StatusOK) {
 		return ErrEnded
 	}
 	s.begin(status, header)
