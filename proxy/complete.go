@@ -51,6 +51,7 @@ type asker struct {
 	key    string // name of the gateway key, and
 	model  string // the model as the client named it; detached calls are charged to them
 	asked  string // id of the request
+	betas  recovery.Betas
 
 	detached bool
 }
@@ -60,7 +61,7 @@ var _ recovery.Detacher = (*sender)(nil)
 func (s *sender) asker(header http.Header) *asker {
 	limit, _, _ := s.x.Body.OutputLimit()
 	return &asker{core: s.core, wire: s.wire, header: header, query: s.query, narrow: s.narrow, limit: limit,
-		fields: s.x.Body.Format().OutputFields(), client: s.x.Client(), key: s.x.Key, model: s.x.Model, asked: s.x.ID}
+		fields: s.x.Body.Format().OutputFields(), client: s.x.Client(), key: s.x.Key, model: s.x.Model, asked: s.x.ID, betas: s.x.Betas}
 }
 
 // Complete implements recovery.Completer.
@@ -98,7 +99,7 @@ func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, u
 				a.core.noteRefusedSchema(p.Target)
 			}
 			if refused != nil {
-				a.core.Engine.Knowledge.Learn(p.Target.Keyless(), refused, a.asked)
+				a.core.Engine.Knowledge.Learn(a.betas.Known(p.Target.Keyless()), refused, a.asked)
 			}
 		}
 		if failure != nil {
@@ -202,7 +203,7 @@ func (a *asker) once(ctx context.Context, u *upstream.Upstream, t recovery.Targe
 // body builds the body of an extra call, with the edits that its target is known to need.
 func (a *asker) body(t recovery.Target, q transcript.Question) ([]byte, error) {
 	raw := a.wire.requests.Ask(q)
-	edits := a.core.Engine.Knowledge.Edits(t)
+	edits := a.edits(t)
 	if len(edits) == 0 {
 		return raw, nil
 	}
@@ -213,6 +214,11 @@ func (a *asker) body(t recovery.Target, q transcript.Question) ([]byte, error) {
 	return a.core.Engine.Edited(b, edits)
 }
 
+// edits returns the edits that requests like this to a target are known to need.
+func (a *asker) edits(t recovery.Target) []recovery.Edit {
+	return a.core.Engine.Knowledge.Edits(a.betas.Known(t))
+}
+
 // call makes the call. The failure, for the target's breaker, is set if the upstream failed.
 func (a *asker) call(ctx context.Context, u *upstream.Upstream, t recovery.Target, body []byte) (string, recovery.Usage, *recovery.Failure, error) {
 	fail := func(ev recovery.Evidence, err error) (string, recovery.Usage, *recovery.Failure, error) {
@@ -220,7 +226,7 @@ func (a *asker) call(ctx context.Context, u *upstream.Upstream, t recovery.Targe
 		f := &recovery.Failure{Diagnosis: a.core.Classifier.Classify(ev), Target: t, Err: err}
 		return "", recovery.Usage{}, f, err
 	}
-	resp, err := u.Do(ctx, upstream.Request{Method: http.MethodPost, Path: a.wire.path, Query: a.query, Model: t.Model, Key: t.Key, Header: a.header,
+	resp, err := u.Do(ctx, upstream.Request{Method: http.MethodPost, Path: a.wire.path, Query: a.query, Model: t.Model, Key: t.Key, Header: withoutBetas(a.header, a.betas.Refused(a.edits(t))),
 		Narrow: a.narrow, Body: body})
 	if err != nil {
 		return fail(recovery.Evidence{Phase: recovery.PhaseHeaders, Err: err}, err)

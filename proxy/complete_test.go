@@ -129,3 +129,41 @@ func TestCompletionEnds(t *testing.T) {
 		})
 	}
 }
+
+// knowing knows the edits of one target.
+type knowing struct {
+	ignorant
+	target recovery.Target
+	edits  []recovery.Edit
+}
+
+func (k knowing) Edits(t recovery.Target) []recovery.Edit {
+	if t != k.target {
+		return nil
+	}
+	return k.edits
+}
+
+// TestCompletionBetas: the gateway's own requests go without the client's betas that their target is known to refuse.
+func TestCompletionBetas(t *testing.T) {
+	heard := make(chan string, 1)
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard <- r.Header.Get(betasHeader)
+		_, _ = io.WriteString(w, `{"choices":[{"index":0,"message":{"role":"assistant","content":"So."},"finish_reason":"stop"}]}`)
+	}))
+	defer up.Close()
+	c := upstream.Defaults()
+	c.URL, c.Passthrough = up.URL, true
+	s := completing(t, &ready{}, map[string]upstream.Config{"knows": c, "other": c})
+	s.x.Betas = recovery.Betas{"a-2025", "b-2025"}
+	s.header[betasHeader] = []string{"a-2025,b-2025"}
+	s.core.Engine.Knowledge = knowing{target: s.x.Known(recovery.Target{Upstream: "knows", Model: "m"}), edits: []recovery.Edit{{Conform: recovery.ConformBetas, Field: "b-2025"}}}
+	for name, want := range map[string]string{"knows": "a-2025", "other": "a-2025,b-2025"} {
+		if _, _, err := s.Complete(t.Context(), recovery.Prompt{User: "x", MaxOutput: 9, Target: recovery.Target{Upstream: name, Model: "m"}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-heard; got != want {
+			t.Errorf("%s gets the betas %q, want %q", name, got, want)
+		}
+	}
+}

@@ -29,7 +29,7 @@ func withoutPrefix(next echo.HandlerFunc) echo.HandlerFunc {
 // answerCount answers a request for its token count with an estimate if the upstream does not implement
 // it. It returns false if it did not answer.
 func (p *passage) answerCount(c echo.Context, f *recovery.Failure) bool {
-	if p.place != "/messages/count_tokens" || p.core.Measure == nil || strings.Contains(strings.ToLower(string(f.Response.Body)), "model") {
+	if p.place != countPath || p.core.Measure == nil || strings.Contains(strings.ToLower(string(f.Response.Body)), "model") {
 		return false
 	}
 	switch f.Response.Status {

@@ -25,7 +25,7 @@ var (
 // client.
 func shared() []resource {
 	list := []resource{
-		{"/models", get}, {"/models/{rest}", get}, {"/messages/count_tokens", post}, {"/images/edits", post}, {"/images/variations", post},
+		{"/models", get}, {"/models/{rest}", get}, {countPath, post}, {"/images/edits", post}, {"/images/variations", post},
 		{"/audio/transcriptions", post}, {"/audio/translations", post}, {"/reranking", post}, {"/score", post}, {"/tokenize", post}, {"/detokenize", post},
 		{"/conversations", post}, {"/files", post}, {"/uploads", post},
 	}

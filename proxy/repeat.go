@@ -18,12 +18,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
+// countPath is where Anthropic counts the tokens of a request.
+const countPath = "/messages/count_tokens"
+
 // repeatable reports whether a request may be repeated even if it has reached the server: it stores
 // nothing, and its answer costs little.
 func repeatable(method, path string) bool {
 	switch {
 	case method == http.MethodPost:
-		return slices.Contains([]string{"/embeddings", "/rerank", "/moderations", "/messages/count_tokens"}, path)
+		return slices.Contains([]string{"/embeddings", "/rerank", "/moderations", countPath}, path)
 	case method == http.MethodGet:
 		return path == "/models" || strings.HasPrefix(path, "/models/")
 	}
@@ -66,6 +69,9 @@ func (r *repeated) Send(ctx context.Context, a recovery.Attempt) (recovery.Answe
 	if up.Body != nil && up.Model != "" {
 		up.Body = withModel(up.Body, up.Model, k.Config.Limits.Nesting)
 	}
+	if !a.Plain && up.Path == countPath {
+		up.Header, up.Body = k.counted(r.x, a.Target.Target, up.Header, up.Body)
+	}
 	up.Header = k.traced(up.Header, r.x.ID, a.Number, a.Target.Target)
 	resp, err := k.Upstreams[a.Target.Upstream].Do(ctx, up)
 	switch {
@@ -85,6 +91,21 @@ func (r *repeated) Send(ctx context.Context, a recovery.Attempt) (recovery.Answe
 		return nil, r.refused(a, resp)
 	}
 	return &forwarded{r, a, resp}, nil
+}
+
+// counted returns what a request to count tokens sends to a target: what a request to answer would, without the betas and fields
+// that the target is known to refuse.
+func (k *Core) counted(x *recovery.Exchange, t recovery.Target, h http.Header, raw []byte) (http.Header, []byte) {
+	edits := k.Engine.Knowledge.Edits(x.Known(t))
+	h = withoutBetas(h, x.Betas.Refused(edits))
+	b, err := transcript.Parse(raw, transcript.Messages, transcript.Limits{Depth: k.Config.Limits.Nesting})
+	if err != nil || len(edits) == 0 {
+		return h, raw
+	}
+	if edited, err := k.Engine.Edited(b, edits); err == nil {
+		raw = edited
+	}
+	return h, raw
 }
 
 // refused reads an answer with an error status.
@@ -160,6 +181,7 @@ func (p *passage) repeat(c echo.Context, targets []recovery.Choice, model string
 	if p.who.passes {
 		x.Credential = core.labels.of(p.who.credential)
 	}
+	x.Betas, _ = betasOf(req.Header)
 	r := &repeated{core: core, up: p.up, x: x}
 	r.deliver = func(resp *http.Response, from recovery.Choice) error {
 		p.ev.Model, p.ev.Target = from.Model, from.Target

@@ -43,7 +43,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	c.noBetas = x.refusedBetas(edits)
+	c.noBetas = x.Betas.Refused(edits)
 	changed := suited != b || len(c.noBetas) > 0
 	c.learned = changed && len(learned) > 0
 	if changed && len(c.Edits) == 0 {
@@ -134,7 +134,7 @@ func (r *run) changes(candidate int, ed Edit) bool {
 	c := &r.x.Candidates[candidate]
 	list := append(append([]Edit(nil), r.Knowledge.Edits(r.x.Known(c.Target))...), c.Edits...)
 	if ed.Conform == ConformBetas {
-		return len(r.x.refusedBetas(append(list, ed))) > len(r.x.refusedBetas(list))
+		return len(r.x.Betas.Refused(append(list, ed))) > len(r.x.Betas.Refused(list))
 	}
 	before, err := r.withEdits(b, list)
 	if err != nil {

@@ -2,8 +2,6 @@ package recovery
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -45,7 +43,7 @@ type Request struct {
 	LongContext bool
 	// Betas are the sorted names of the features in test at the provider that the client asks for with headers. They decide
 	// what a target refuses.
-	Betas []string
+	Betas Betas
 }
 
 // Caller is who asks.
@@ -243,23 +241,7 @@ func (r *Request) Windowed(t Target) Target {
 }
 
 // Known returns the target under which it is known what it refuses of requests like this.
-func (r *Request) Known(t Target) Target {
-	if len(r.Betas) > 0 {
-		sum := sha256.Sum256([]byte(strings.Join(r.Betas, ",")))
-		t.Model += " (betas " + hex.EncodeToString(sum[:4]) + ")"
-	}
-	return t
-}
-
-// refusedBetas returns the client's betas that a target does not get after edits.
-func (r *Request) refusedBetas(edits []Edit) (gone []string) {
-	for _, name := range r.Betas {
-		if slices.ContainsFunc(edits, func(ed Edit) bool { return ed.Conform == ConformBetas && (ed.Field == "" || ed.Field == name) }) {
-			gone = append(gone, name)
-		}
-	}
-	return gone
-}
+func (r *Request) Known(t Target) Target { return r.Betas.Known(t) }
 
 // PersonSpokeLast reports whether a person wrote something after the tool results. Their words take precedence over advice.
 func (x *Exchange) PersonSpokeLast() bool {

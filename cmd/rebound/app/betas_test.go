@@ -189,7 +189,12 @@ const managedBody = `{"model":"m","max_tokens":100,"context_management":{"edits"
 // askBetas sends a request as Claude Code does.
 func askBetas(t *testing.T, g *gateway, key, body, mode string, betas ...string) reply {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/messages?beta=true", strings.NewReader(body))
+	return askBetasAt(t, g, "/v1/messages", key, body, mode, betas...)
+}
+
+func askBetasAt(t *testing.T, g *gateway, path, key, body, mode string, betas ...string) reply {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+path+"?beta=true", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,6 +259,12 @@ func TestRefusedBetas(t *testing.T) {
 			}
 			if got := up.took(); len(got) != 1 || got[0] != c.left {
 				t.Errorf("the second request was sent with %q", got)
+			}
+			if r := askBetasAt(t, g, "/v1/messages/count_tokens", "sk-ant", managedBody, "", agentBetas...); r.status != 200 {
+				t.Errorf("the request to count: %v", r)
+			}
+			if got := up.took(); len(got) != 1 || got[0] != c.left {
+				t.Errorf("the request to count was sent with %q", got)
 			}
 			for _, mode := range []string{"observe", "off"} {
 				if r := askBetas(t, g, "sk-ant", managedBody, mode, agentBetas...); r.ok() || len(up.took()) != 1 {
