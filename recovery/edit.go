@@ -66,6 +66,7 @@ const (
 	ConformSignatures = "signatures"     // calls without Gemini's signature get one
 	ConformStubTools  = "stub_tools"     // every tool that the history calls has a definition
 	ConformAlternate  = "alternate"      // user and assistant take turns
+	ConformBetween    = "answer_between" // the model has a message between tool results and the user's next words
 	ConformSystem     = "system_first"   // system messages stand only at the beginning
 	ConformEmpty      = "empty_content"  // no message without content
 	ConformTextOnly   = "text_content"   // text is one string instead of parts
@@ -109,7 +110,7 @@ const ReasoningFinished = "finished"
 // conformRank returns the position of an edit in the order of application: edits that complete the history come first, then
 // those of turns, then those of ids. Unknown edits come last.
 func conformRank(name string) int {
-	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate,
+	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate, ConformBetween,
 		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformUnthinking, ConformOption, ConformMarks, ConformNoTools, ConformBetas, ConformCallIDs, ConformSignatures,
 		ConformStubTools, ConformStrict, ConformMissing, ConformObject, ConformPlain, ConformKeyword, ConformItems}
 	for i, m := range order {

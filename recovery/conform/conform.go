@@ -37,6 +37,8 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Editor, ed recovery.E
 		return stubTools(b, e)
 	case recovery.ConformAlternate:
 		return alternate(b, e)
+	case recovery.ConformBetween:
+		return answerBetween(b, e)
 	case recovery.ConformSystem:
 		return systemFirst(b, e)
 	case recovery.ConformEmpty:

@@ -35,6 +35,22 @@ func alternate(b *transcript.Body, e *transcript.Editor) bool {
 	return changed
 }
 
+// emptyMessage is the text of a message that has none.
+const emptyMessage = "[empty]"
+
+// answerBetween gives the model a message between tool results and the words of the user that follow them, since the chat
+// templates of some models require one.
+func answerBetween(b *transcript.Body, e *transcript.Editor) bool {
+	changed := false
+	for i, m := range b.Messages() {
+		if i > 0 && m.Role == transcript.RoleUser && b.Messages()[i-1].Role == transcript.RoleTool && b.Format() == transcript.Chat {
+			e.InsertMessage(i, b.TextMessage(transcript.RoleAssistant, emptyMessage, nil))
+			changed = true
+		}
+	}
+	return changed
+}
+
 func joinable(b *transcript.Body, m transcript.Message) bool {
 	return (m.Role == transcript.RoleUser || m.Role == transcript.RoleAssistant) && len(m.ToolCalls()) == 0 && m.Shape().Media == 0 && settable(b, m)
 }
@@ -84,7 +100,7 @@ func fillEmpty(b *transcript.Body, e *transcript.Editor) bool {
 		case len(m.ToolCalls()) > 0:
 			continue
 		case m.Role == transcript.RoleAssistant, m.Role == transcript.RoleUser:
-			e.SetText(i, "[empty]", false)
+			e.SetText(i, emptyMessage, false)
 		default:
 			e.RemoveMessage(i)
 		}

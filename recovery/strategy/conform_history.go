@@ -37,6 +37,7 @@ var historyEdits = []struct {
 	{[]string{
 		"must alternate", "roles must alternate", "alternating", "consecutive messages", "expected last role", "unexpected role 'user' after role 'user'",
 	}, recovery.Edit{Conform: recovery.ConformAlternate}},
+	{[]string{"unexpected role 'user' after role 'tool'"}, recovery.Edit{Conform: recovery.ConformBetween}},
 	{[]string{
 		"unexpected role \"system\"", "system message must be at the beginning", "system messages must", "system message at the beginning", "unexpected role 'system'",
 		"system role is only", "input should be 'user' or 'assistant'",

@@ -35,6 +35,11 @@ func TestKnownEdits(t *testing.T) {
 				p := b.Get("tools.0.function.parameters")
 				return !p.Get("anyOf").Exists() && p.Get("properties.id").Exists()
 			}},
+		"user behind a result": {"Unexpected role 'user' after role 'tool'",
+			conversation{tools: []string{shell}, messages: []string{user("Go."), calls(call("call_a", "bash", `{"command": "ls"}`)), result("call_a", "no"), user("On.")}},
+			func(b gjson.Result) bool {
+				return strings.Contains(b.Get("messages.#.role").Raw, `"tool","assistant","user"`)
+			}},
 		"no calls": {"Invalid 'messages[1].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead.",
 			conversation{tools: []string{shell}, messages: []string{user("Go."), `{"role":"assistant","content":"Yes.","tool_calls":[]}`, user("On.")}},
 			func(b gjson.Result) bool { return !b.Get("messages.1.tool_calls").Exists() }},
