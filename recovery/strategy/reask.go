@@ -36,7 +36,7 @@ func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Actio
 	a := recovery.Action{Target: i, Reask: true}
 	if f.Flaw == nil { // the provider itself refused what its model wrote
 		a.Note = reaskNote("", strings.TrimSpace(f.Signal.Message))
-		return a, f.Released == recovery.ReleasedNothing
+		return a, f.Released <= recovery.ReleasedReasoning
 	}
 	if f.Released == recovery.ReleasedText {
 		switch f.Flaw.Kind {
