@@ -362,7 +362,8 @@ const maxLate = 4 << 10
 
 // piece returns a Piece of raw bytes with the kind of content that they contain.
 func (a *Answer) piece(raw []byte, d *Delta) Piece {
-	if d.late && len(a.late) < maxLate {
+	ping := a.late != nil && d.Kind == KindNothing && d.item.event == eventOther // it keeps its place, as Anthropic's first ping has one
+	if (d.late || ping) && len(a.late) < maxLate {
 		a.late = append(a.late, raw...)
 		return Piece{}
 	}

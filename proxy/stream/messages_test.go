@@ -305,3 +305,19 @@ func TestMessagesManyBlocks(t *testing.T) {
 		t.Errorf("%+v, %d of %d bytes", broken, len(x.got()), b.Len())
 	}
 }
+
+// TestPingKeepsItsPlace: Anthropic's first ping comes behind the start of a text block, and stays there.
+func TestPingKeepsItsPlace(t *testing.T) {
+	text := msgBlock(0, textBlock) + msgPing + msgText(0, "a") + msgText(0, "b") + msgStop(0)
+	for name, body := range map[string]string{
+		"text": msgStart("m") + text + msgEnd("end_turn"),
+		"thoughts": msgStart("m") + msgBlock(0, `{"type":"thinking","thinking":""}`) + msgPing + msgPiece(0, `{"type":"thinking_delta","thinking":"hm"}`) + msgStop(0) + msgPing +
+			strings.ReplaceAll(text, `"index":0`, `"index":1`) + msgEnd("end_turn"),
+	} {
+		x := newExchange()
+		x.format = Messages{}
+		if broken := x.serve(strings.NewReader(body)); broken != nil || x.got() != body {
+			t.Errorf("%s: %+v\n%s", name, broken, x.got())
+		}
+	}
+}
