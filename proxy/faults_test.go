@@ -15,6 +15,7 @@ import (
 // TestFaultsRecovered: through each fault the client gets one clean, complete
 // answer, streaming and not.
 func TestFaultsRecovered(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name    string
 		targets []string // of the model; the answer comes from the last

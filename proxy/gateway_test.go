@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,12 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
+
+// TestMain lets more tests run at once than there are processors: they wait far more than they compute.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8")
+	m.Run()
+}
 
 // gateway is a running gateway with a scripted upstream, on real sockets.
 type gateway struct {

@@ -17,6 +17,7 @@ import (
 // TestHonestWhenNotRecovered: what cannot be recovered ends as the upstream's
 // real error, and never as an answer that looks complete.
 func TestHonestWhenNotRecovered(t *testing.T) {
+	t.Parallel()
 	g := start(t, models(map[string][]string{
 		"diverges":         {"default diverges@cut=0.66,text=A/ok,text=B"},
 		"diverges-prefill": {"prefills diverges-prefill@cut=0.66,text=A/ok,text=A"},
@@ -98,34 +99,34 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 		{"filtered", "", 400, 1, false, false},
 	}
 	for _, c := range cases {
-		for _, stream := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/stream=%v", c.model, stream), func(t *testing.T) {
-				model := c.model
-				r := g.ask(ctx, model, stream, "")
+		t.Run(c.model, func(t *testing.T) {
+			t.Parallel()
+			for _, stream := range []bool{false, true} {
+				r := g.ask(ctx, c.model, stream, "")
 				if r.status != c.status {
-					t.Errorf("status %d, want %d: %s", r.status, c.status, r.body)
+					t.Errorf("stream %v: status %d, want %d: %s", stream, r.status, c.status, r.body)
 				}
 				if ct := r.header.Get("Content-Type"); !strings.HasPrefix(ct, "application/json") {
-					t.Errorf("content type %q", ct)
+					t.Errorf("stream %v: content type %q", stream, ct)
 				}
 				e := gjson.GetBytes(r.body, "error")
 				if m := e.Get("message").Str; m == "" || strings.Contains(m, "  ") || strings.Contains(m, "\r") || !e.Get("type").Exists() || !e.Get("code").Exists() {
-					t.Errorf("not OpenAI's envelope: %s", r.body)
+					t.Errorf("stream %v: not OpenAI's envelope: %s", stream, r.body)
 				}
 				if c.code != "" && e.Get("code").Str != c.code {
-					t.Errorf("code %q, want %q: %s", e.Get("code").Str, c.code, r.body)
+					t.Errorf("stream %v: code %q, want %q: %s", stream, e.Get("code").Str, c.code, r.body)
 				}
-				if got := r.header.Get("Retry-After") != ""; got != c.retryAfter {
-					t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
+				if got := r.header.Get("Retry-After"); (got != "") != c.retryAfter {
+					t.Errorf("stream %v: Retry-After %q", stream, got)
 				}
-				if got := r.header.Get("X-Should-Retry") == "false"; got != c.noRetry {
-					t.Errorf("X-Should-Retry %q", r.header.Get("X-Should-Retry"))
+				if got := r.header.Get("X-Should-Retry"); (got == "false") != c.noRetry {
+					t.Errorf("stream %v: X-Should-Retry %q", stream, got)
 				}
-				if n := len(g.up.Requests(model)); !stream && n != c.attempts && (c.attempts != many || n < 4 || n > 21) {
+				if n := len(g.up.Requests(c.model)); !stream && n != c.attempts && (c.attempts != many || n < 4 || n > 21) {
 					t.Errorf("%d attempts, want %d", n, c.attempts)
 				}
-			})
-		}
+			}
+		})
 	}
 	t.Run("overflow never moves to a smaller window", func(t *testing.T) {
 		r := g.ask(ctx, "overflow-smaller", false, "")
@@ -137,6 +138,7 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 
 // TestClientLeaves: the upstream is cancelled at once and nothing more is tried.
 func TestClientLeaves(t *testing.T) {
+	t.Parallel()
 	g := start(t, "")
 	for _, script := range []string{"hang", "headers-hang", "gap=50ms,chunks=400", "503", "429,retry-after=2"} {
 		for _, stream := range []bool{true, false} {
@@ -176,6 +178,7 @@ func TestClientLeaves(t *testing.T) {
 // TestKeepsAwake: a silent wait is bridged by comments, and not doubled where
 // the model is known to think long.
 func TestKeepsAwake(t *testing.T) {
+	t.Parallel()
 	g := startScaled(t, "")
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

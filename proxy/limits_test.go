@@ -307,6 +307,7 @@ func TestBrokenUsageIsSettled(t *testing.T) {
 
 // A client that leaves while the gateway waits, because no upstream has worked on its request, has used nothing.
 func TestLeavingAWaitIsFree(t *testing.T) {
+	t.Parallel()
 	g := start(t, "auth: {keys: [{name: alice, env: GATEWAY_alice, limits: {tokens_per_day: 1000000}}]}\n")
 	ctx, leave := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	defer leave()
@@ -568,6 +569,7 @@ func TestUsageIsBounded(t *testing.T) {
 
 // TestRefusedAfterKeepAlives: a refusal costs nothing, also one that comes after keep-alives.
 func TestRefusedAfterKeepAlives(t *testing.T) {
+	t.Parallel()
 	g := startScaled(t, "auth: {keys: [{name: alice, env: GATEWAY_alice, limits: {tokens_per_day: 1000000}}]}\n")
 	r := g.as("alice", "o3@delay=1s,400,msg=nope", true, "")
 	if r.comments == 0 || r.event == "" {

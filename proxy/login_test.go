@@ -43,6 +43,7 @@ func TestStamp(t *testing.T) {
 
 // From elsewhere a browser is asked for the token once, and nothing is shown before.
 func TestLogin(t *testing.T) {
+	t.Parallel()
 	s := &Server{}
 	core := &Core{}
 	core.Config.Auth.AdminToken = "secret-token"

@@ -152,6 +152,7 @@ func TestLastEventUnterminated(t *testing.T) {
 // client if all clients of the format notice those. Codex treats context_length_exceeded and insufficient_quota in a
 // stream differently from a status, and Claude Code then asks for an answer that is not streamed.
 func TestErrorEventStays(t *testing.T) {
+	t.Parallel()
 	const begun = `data: {"type":"response.created","response":{"id":"r","output":[]}}` + "\n\n"
 	failed := func(code, message string) string {
 		return begun + `data: {"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"` + code + `","message":"` + message + `"},"output":[]}}` + "\n\n"
@@ -201,6 +202,7 @@ func TestErrorEventStays(t *testing.T) {
 // TestErrorEnds: a stream that cannot be completed ends with an error event, and with a broken
 // connection behind it only in the format in which some client needs that to notice.
 func TestErrorEnds(t *testing.T) {
+	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")

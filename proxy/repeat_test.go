@@ -65,6 +65,7 @@ func TestRepeatedOff(t *testing.T) {
 // Embeddings, rerank, moderations and lists of models are waited for and sent again, and
 // all of them pass as they are; what else is forwarded is not sent again.
 func TestRepeated(t *testing.T) {
+	t.Parallel()
 	up := newFailing(t)
 	g := startYAML(t, strings.ReplaceAll(scaled, "UP/", up.URL+"/"))
 	for path, again := range map[string]bool{"/v1/embeddings": true, "/v1/rerank": true, "/v1/moderations": true, "/v1/images/generations": false,
@@ -122,6 +123,7 @@ func TestRepeated(t *testing.T) {
 
 // Embeddings move only to a target that serves the same model name.
 func TestRepeatedMoves(t *testing.T) {
+	t.Parallel()
 	down, well := newFailing(t), newFailing(t)
 	config := strings.Replace(strings.ReplaceAll(scaled, "UP/", well.URL+"/"), "  dead:", `  down: {url: "`+down.URL+`/v1", profile: hosted}`+"\n  dead:", 1)
 	g := startYAML(t, config+models(map[string][]string{"same": {"down e", "default e"}, "other": {"down e", "default f"}}))

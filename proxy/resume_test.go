@@ -187,6 +187,7 @@ func TestSampledCut(t *testing.T) {
 // TestSampledNever: inside JSON a model is not asked to repeat its words; all that is left is
 // to ask for the same once more.
 func TestSampledNever(t *testing.T) {
+	t.Parallel()
 	written["json"] = `{"a": ["The first of a few values", "the second of them"], "b": "and the last one of them"}`
 	g, s := startSampler(t, "")
 	for name, c := range map[string]struct{ model, extra string }{

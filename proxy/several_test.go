@@ -12,6 +12,7 @@ import (
 
 // The deadline bounds the time to the first byte, not a call that is being written.
 func TestDeadlineSparesHeldCall(t *testing.T) {
+	t.Parallel()
 	g, _ := startMending(t, "")
 	for _, mode := range []string{"off", "act"} {
 		model := mode + "@tool,gap=300ms"

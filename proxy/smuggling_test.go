@@ -65,6 +65,7 @@ func (o oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(1, len(p))
 // disagree about where one ends. What reaches the upstream is framed in one way only,
 // and is what net/http takes the client's bytes for: no request more, and no other.
 func TestSmuggling(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

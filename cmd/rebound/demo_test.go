@@ -16,19 +16,6 @@ func TestRunDemo(t *testing.T) {
 		t.Errorf("exit code %d, %s\n%s", code, errs, out)
 	}
 	for _, want := range []string{
-		"none", "429, Retry-After: 1 ", "429, Retry-After: 1, 4 times", "500 ", "503, 4 times", "503 for ever; fallback",
-		"502 with HTML page, 3 times", "connection reset, 3 times", "connection refused; fallback", "no answer; fallback",
-		"no answer, the next is well", "only headers; fallback", "late first token; fallback", "stream cut at two thirds",
-		"the same; server can continue", "stream stalls half-way", "ends without finish_reason", "error event half-way",
-		"one malformed event", "no [DONE]", "empty 200", "role chunk and nothing else", "half a JSON body", "cut, then another answer",
-		"key 1 of 2 unauthorised", "key 1 of 2 out of quota", "model withdrawn; fallback", "max_tokens refused", "temperature refused",
-		"max_tokens above the limit", "context overflow; fallback",
-	} {
-		if !strings.Contains(out, "\n  "+want) {
-			t.Errorf("no row %q", want)
-		}
-	}
-	for _, want := range []string{
 		"TRUNCATED, looks complete", "honest error at 65 %", " is as expected.", "error_recovery_success", "stream_resumed",
 	} {
 		if !strings.Contains(out, want) {

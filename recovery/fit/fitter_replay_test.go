@@ -52,8 +52,12 @@ func replay(t *testing.T, c *conversation, window int, every int, replicas int, 
 // between the refused prompt and the last one that was answered.
 func TestSilent(t *testing.T) {
 	sessions, refused := 0, 0
+	windows := []int{48_000, 32_000, 24_000, 16_000, 12_000}
+	if testing.Short() {
+		windows = []int{32_000, 16_000}
+	}
 	for _, c := range recorded(t) {
-		for _, window := range []int{48_000, 32_000, 24_000, 16_000, 12_000} {
+		for _, window := range windows {
 			last, _ := newProvider(0).ask(c.body(t, len(c.Messages)))
 			first, _ := newProvider(0).ask(c.body(t, c.turns()[0]))
 			if last.Input <= window || last.Input > 4*window || first.Input > window/2 || fit.RaceEnabled {
@@ -97,6 +101,9 @@ func TestSticky(t *testing.T) {
 			for _, replicas := range []int{1, 2} {
 				if c.ledger != nil && replicas > 1 {
 					continue
+				}
+				if testing.Short() && usage.Input > 100_000 && replicas == 1 {
+					continue // what one replica forgets, two do not share
 				}
 				t.Run(fmt.Sprintf("%s/%d/%d", c.name, window, replicas), func(t *testing.T) {
 					t.Parallel()
