@@ -53,7 +53,8 @@ func TestFitSessions(t *testing.T) {
 		{"short", recorded(t, "pi-large-session-seg0-slice2"), []fitted{{80_000, 1}, {48_000, 1.05}}}, // it hardly exceeds the window at its end
 		{"synthetic", record(t, agenttest.Synthetic(11, 600_000)), []fitted{{80_000, 0.88}, {64_000, 0.8}, {48_000, 0.7}}},
 	} {
-		if raceEnabled && c.name != "synthetic" {
+		brief := raceEnabled || testing.Short()
+		if brief && c.name != "synthetic" {
 			continue
 		}
 		whole := newWindowed(0) // the same requests, on a window that has no end
@@ -61,7 +62,7 @@ func TestFitSessions(t *testing.T) {
 			whole.ask([]byte(body))
 		}
 		for i, run := range c.runs {
-			if raceEnabled && i > 0 {
+			if brief && i > 0 {
 				continue
 			}
 			for replicas := 1; replicas <= 2; replicas++ {

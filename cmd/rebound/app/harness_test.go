@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,8 +20,11 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// No test of this package leaks a goroutine.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets more tests run at once than there are processors: most of them wait. No test leaks a goroutine.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "4")
+	goleak.VerifyTestMain(m)
+}
 
 // quick is a configuration with short time limits. UP is the scripted upstream.
 const quick = `

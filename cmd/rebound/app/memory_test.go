@@ -34,6 +34,9 @@ func TestMemoryOfARequest(t *testing.T) {
 		g.must(chat("m", false, ""))
 		var over []string
 		for _, f := range families {
+			if limits != "" && len(over) > 0 {
+				break // that is enough to show that this test can fail
+			}
 			body := f.Make(size)
 			counts := len(body)
 			if b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{}); err == nil {
