@@ -140,9 +140,10 @@ func (responses) ask(out []byte, q Question) []byte {
 	return append(out, `,"store":false}`...)
 }
 
-// Qualified returns the name of a tool with its namespace; namespace is "" for a tool without one.
+// Qualified returns the name of a tool with its namespace. For a tool without one namespace is "" or, in calls of a tool that was
+// loaded later, the tool's name.
 func Qualified(namespace, name string) string {
-	if namespace == "" {
+	if namespace == "" || namespace == name {
 		return name
 	}
 	return namespace + "." + name
