@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -70,12 +71,7 @@ func joined(messages []gjson.Result) (list []joinedMessage) {
 }
 
 func (m joinedMessage) has(kind string) bool {
-	for _, b := range m.blocks {
-		if b.Get("type").Str == kind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.blocks, func(b gjson.Result) bool { return b.Get("type").Str == kind })
 }
 
 // problem returns the message that refuses m by itself, or "".

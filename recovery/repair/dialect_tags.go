@@ -1,6 +1,9 @@
 package repair
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // param is one parameter that is written as a tag.
 type param struct {
@@ -142,10 +145,5 @@ func objectFromParams(params []param, doc any, work *int) *value {
 
 // allowsUntyped reports whether a schema has an alternative without a type.
 func (c *coercer) allowsUntyped(s any) bool {
-	for _, f := range c.alternatives(s, 0) {
-		if allowedTypes(f) == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.alternatives(s, 0), func(f map[string]any) bool { return allowedTypes(f) == nil })
 }

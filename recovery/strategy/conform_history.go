@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -152,10 +153,5 @@ func withEdit(s *recovery.Situation, f *recovery.Failure, ed recovery.Edit) (rec
 }
 
 func containsAny(text string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }

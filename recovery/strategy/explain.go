@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -42,10 +43,5 @@ func (Explain) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Act
 
 // answered reports whether the conversation has a message of the model.
 func answered(b *transcript.Body) bool {
-	for _, m := range b.Messages() {
-		if m.Role == transcript.RoleAssistant {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.Messages(), func(m transcript.Message) bool { return m.Role == transcript.RoleAssistant })
 }

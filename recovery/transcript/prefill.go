@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"math/bits"
+	"slices"
 	"strconv"
 )
 
@@ -118,12 +119,7 @@ func (e *Editor) LowerOutput(field string, n int) *Editor {
 
 // HasRole reports whether a message of the history has this role on the wire.
 func (b *Body) HasRole(role string) bool {
-	for _, m := range b.Messages() {
-		if m.Role == role {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.Messages(), func(m Message) bool { return m.Role == role })
 }
 
 // ForceCall demands a call of one function, if the request offers it.
