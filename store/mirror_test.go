@@ -360,14 +360,3 @@ func TestMirrorReadsAllocateNothing(t *testing.T) {
 		t.Errorf("reading allocates %v times", a)
 	}
 }
-
-func BenchmarkMirrorLookup(b *testing.B) {
-	m := store.NewMirror(memory.New(memory.Config{}), []string{"b"}, 0)
-	defer m.Stop()
-	m.Post("b", field("x", "1", 10), true)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			m.Lookup("b", "x")
-		}
-	})
-}

@@ -104,12 +104,3 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkText(b *testing.B) {
-	const s = `Post "https://api.openai.com/v1/chat/completions": read tcp 10.0.0.1:51234->162.159.140.245:443: read: connection reset by peer`
-	b.ReportAllocs()
-	b.SetBytes(int64(len(s)))
-	for b.Loop() {
-		Text(s)
-	}
-}

@@ -114,23 +114,3 @@ func FuzzPattern(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkDelta(b *testing.B) {
-	for _, c := range []struct {
-		name   string
-		events [2]string
-	}{
-		{"pattern", [2]string{plainChunk(`{"content":" one"}`, ""), plainChunk(`{"content":" other"}`, "")}},
-		{"padded", [2]string{plainChunk(`{"content":" one"}`, `,"obfuscation":"abc"`), plainChunk(`{"content":" other"}`, `,"obfuscation":"a"`)}},
-		{"changing", [2]string{plainChunk(`{"content":" one"}`, `,"n":1`), plainChunk(`{"content":" other"}`, `,"n":2`)}},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			var known Known
-			evs := [2]Event{{Data: []byte(c.events[0]), HasData: true}, {Data: []byte(c.events[1]), HasData: true}}
-			b.ReportAllocs()
-			for i := range b.N {
-				Chat{}.Decode(&evs[i&1], &known)
-			}
-		})
-	}
-}

@@ -40,34 +40,6 @@ func TestObserveAllocs(t *testing.T) {
 	}
 }
 
-func BenchmarkObserve(b *testing.B) {
-	ev := healthy()
-	b.Run("healthy", func(b *testing.B) {
-		h := newHub(b, Defaults(), io.Discard)
-		b.ReportAllocs()
-		for b.Loop() {
-			h.Observe(ev)
-		}
-	})
-	b.Run("healthy parallel", func(b *testing.B) {
-		h := newHub(b, Defaults(), io.Discard)
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				h.Observe(ev)
-			}
-		})
-	})
-	b.Run("recovered", func(b *testing.B) { // the queue overflows: what is measured is the caller's share
-		h := newHub(b, Defaults(), io.Discard)
-		ev := recovered()
-		b.ReportAllocs()
-		for b.Loop() {
-			h.Observe(ev)
-		}
-	})
-}
-
 // What is logged when nobody asked for all requests: what an operator would look for.
 func TestWhatIsLogged(t *testing.T) {
 	change := func(f func(*recovery.Event)) recovery.Event { ev := healthy(); f(&ev); return ev }

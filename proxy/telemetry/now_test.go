@@ -44,10 +44,3 @@ func TestNow(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkLook(b *testing.B) {
-	h := newHub(b, Defaults(), io.Discard)
-	for b.Loop() {
-		h.look()
-	}
-}

@@ -214,14 +214,6 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-func BenchmarkRender(b *testing.B) {
-	ev, r := recovered(), newRenderer()
-	b.ReportAllocs()
-	for b.Loop() {
-		r.render(record(&ev))
-	}
-}
-
 // What an upstream says instead of a reason is not repeated.
 func TestFinish(t *testing.T) {
 	for in, want := range map[recovery.Finish]string{"": "", recovery.FinishStop: "stop", recovery.FinishCalls: "tool_call", recovery.FinishFilter: "content_filter",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -123,25 +122,4 @@ func TestTooLargeBody(t *testing.T) {
 	if status, b, err := ask(t, up, body("svc", "")); err != nil || status != 413 {
 		t.Errorf("%d %v %s", status, err, b)
 	}
-}
-
-func BenchmarkHealthy(b *testing.B) {
-	for _, bc := range []struct{ name, extra string }{{"whole", ""}, {"stream", `"stream":true,`}} {
-		b.Run(bc.name, func(b *testing.B) {
-			s := New(Options{KeepRequests: -1})
-			payload := body("svc", bc.extra)
-			b.ReportAllocs()
-			for b.Loop() {
-				serveBench(s, payload)
-			}
-		})
-	}
-}
-
-func serveBench(s *Server, payload string) {
-	req, err := http.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(payload))
-	if err != nil {
-		panic(err)
-	}
-	s.ServeHTTP(bareWriter{}, req)
 }

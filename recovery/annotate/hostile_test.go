@@ -1,8 +1,6 @@
 package annotate_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode"
@@ -132,53 +130,6 @@ func TestRefusal(t *testing.T) {
 	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "" {
 		t.Errorf("%q %v", x.Guidance, err)
 	}
-}
-
-// large is a session of about n bytes, that ends with a failure.
-func large(n int, answer string) *talk {
-	r := rand.New(rand.NewPCG(1, 2))
-	c := agent(bash, read, write, grep)
-	for size, i := 0, 0; size < n; i++ {
-		var b strings.Builder
-		for b.Len() < 6000 {
-			fmt.Fprintf(&b, "src/mod_%d/part_%d/file_%d.go:%d:\tfunc (x *T%d) Do(ctx context.Context) error { return nil } // text\n", r.IntN(90), r.IntN(90), r.IntN(900), r.IntN(999), i)
-		}
-		c.run(fmt.Sprintf("grep -rn Do%d src", i), b.String())
-		size += b.Len()
-	}
-	return c.run("cat src/mod/handlr_main.go && curl http://q.example.com/a", answer)
-}
-
-var finals = []string{
-	"cat: src/mod/handlr_main.go: No such file or directory\n\nCommand exited with code 1",
-	"/bin/bash: line 1: frobnicate: command not found\n\nCommand exited with code 127",
-	"curl: (6) Could not resolve host: q.example.com\n\nCommand exited with code 6",
-	"/bin/bash: line 1: /etc/x: Permission denied\n\nCommand exited with code 1",
-	"cp: error writing '/data/x': No space left on device\n\nCommand exited with code 1",
-}
-
-func BenchmarkNote(b *testing.B) {
-	s, _ := stage(b, nil)
-	for i, name := range []string{"file", "command", "network", "permission", "disk"} {
-		x := large(1<<20, finals[i]).exchange(b)
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if note, _ := s.Note(x); note == "" {
-					b.Fatal("no note")
-				}
-			}
-		})
-	}
-	x := large(1<<20, "done").exchange(b)
-	b.Run("healthy", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := s.Prepare(b.Context(), x); err != nil || x.Guidance != "" {
-				b.Fatal(err, x.Guidance)
-			}
-		}
-	})
 }
 
 func FuzzNote(f *testing.F) {

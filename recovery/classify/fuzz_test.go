@@ -82,24 +82,3 @@ func TestBoundedTime(t *testing.T) {
 func quoteJSON(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
-
-func BenchmarkClassify(b *testing.B) {
-	tb := classify.New(configs.UpstreamRules)
-	var evs []recovery.Evidence
-	for _, s := range load(b, "first") {
-		evs = append(evs, s.evidence())
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		tb.Classify(evs[i%len(evs)])
-	}
-}
-
-func BenchmarkClassifyLarge(b *testing.B) {
-	tb := classify.New(configs.UpstreamRules)
-	body := []byte(`{"error":{"message":"` + strings.Repeat("the prompt has many words in it ", 1<<13) + `"}}`)
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		tb.Classify(recovery.Evidence{Phase: recovery.PhaseStatus, Status: 400, Body: body, Now: noon})
-	}
-}

@@ -552,19 +552,6 @@ func TestHealthyIsFree(t *testing.T) {
 	}
 }
 
-func BenchmarkHealthy(b *testing.B) {
-	cfg := plan.Defaults()
-	cfg.Upstream = plan.Same
-	p := plan.New(cfg, plan.Parts{Rules: func() plan.Rules { return rules{} }})
-	defer p.Close()
-	x := stuck(b, "s", "get", 1)
-	x.Turn, x.Loops = recovery.Turn{}, nil
-	b.ReportAllocs()
-	for b.Loop() {
-		_ = p.Prepare(context.Background(), x)
-	}
-}
-
 // Whatever a planner answers, nothing breaks, and what is taken keeps its bounds.
 func FuzzAnswer(f *testing.F) {
 	f.Add(good)

@@ -135,18 +135,3 @@ func FuzzLookout(f *testing.F) {
 	req, m := request(f, `,"tools":`+toolsJSON), mender()
 	f.Fuzz(func(t *testing.T, text string) { feedAll(t, m.Lookout(req), text[:min(len(text), 2000)]) })
 }
-
-func BenchmarkLookout(b *testing.B) {
-	req, m := withTools(b, ""), mender()
-	text := strings.Repeat("Some words of an answer that only talks, as most. ", 200)
-	b.ReportAllocs()
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		l := m.Lookout(req)
-		for i := 5; i < len(text); i += 5 {
-			if l.Free(text[:i]) != i {
-				b.Fatal(i)
-			}
-		}
-	}
-}

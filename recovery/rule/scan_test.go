@@ -128,27 +128,6 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// BenchmarkScan is what a line costs in which nothing is found.
-func BenchmarkScan(b *testing.B) {
-	set := Set{}
-	for i := range 500 {
-		set.Rules = append(set.Rules, Rule{Name: fmt.Sprint("r", i), Patterns: []string{fmt.Sprintf("^error %d: .*missing%d", i, i)}, Examples: []string{"x"}})
-	}
-	l, err := Compile(set, Vocabulary{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := l.Index(); err != nil {
-		b.Fatal(err)
-	}
-	line := strings.Repeat("if err := s.run(ctx); err != nil { ", 2)
-	b.SetBytes(int64(len(line)))
-	var hits Hits
-	for b.Loop() {
-		hits = l.Scan(hits[:0], line)
-	}
-}
-
 // plainCase reports whether capitals of a text become its small letters again.
 func plainCase(text string) bool {
 	small := strings.ToLower(text)

@@ -153,16 +153,3 @@ func set(t *testing.T, s *memory.Store, k string, size int, ttl time.Duration) {
 		t.Fatal(err)
 	}
 }
-
-func BenchmarkGetSet(b *testing.B) {
-	s := memory.New(memory.Config{})
-	ctx := context.Background()
-	v := make([]byte, 200)
-	b.RunParallel(func(pb *testing.PB) {
-		for i := 0; pb.Next(); i++ {
-			k := fmt.Sprint(i % 1000)
-			_ = s.Set(ctx, store.Entry{Key: k, Value: v, TTL: time.Hour})
-			_, _ = s.Get(ctx, k)
-		}
-	})
-}

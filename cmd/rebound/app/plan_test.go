@@ -342,15 +342,9 @@ func TestPlanUseless(t *testing.T) {
 		planner http.HandlerFunc
 		cause   string
 	}{
-		"down":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, ""},
-		"slow":         {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "late"},
-		"no JSON":      {saysOnly("I would look at the account first."), "no plan"},
-		"half JSON":    {saysOnly(`{"strategy":"parameter-adjustment","action":{"toolName":"led`), "no plan"},
-		"no strategy":  {saysOnly(planJSON("restart-everything", infer, 0.9)), "no plan"},
-		"confidence":   {saysOnly(planJSON("parameter-adjustment", infer, 90)), "no plan"},
-		"unknown tool": {saysOnly(planJSON("alternative-tool", `"toolName":"sql","parameters":{"q":"x"}`, 0.9)), "does not offer"},
-		"parameters":   {saysOnly(planJSON("parameter-adjustment", `"toolName":"ledger_entries","parameters":{"account":77}`, 0.9)), "not what the tool takes"},
-		"the same":     {saysOnly(planJSON("parameter-adjustment", `"toolName":"ledger_entries","parameters":{"account":"Ada"}`, 0.9)), "repeats the call"},
+		"down":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, ""},
+		"slow":    {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "late"},
+		"no JSON": {saysOnly("I would look at the account first."), "no plan"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

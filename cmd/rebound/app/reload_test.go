@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -114,71 +113,6 @@ func TestReloadChangedFile(t *testing.T) {
 // moreModels is a further entry after modelMap.
 func moreModels(m string, targets ...string) string {
 	return strings.TrimPrefix(modelMap(m, targets...), "models:\n")
-}
-
-// An invalid file is reported once, with the place of the mistake, and the old configuration stays. A later
-// valid file is used.
-func TestReloadBadFile(t *testing.T) {
-	t.Parallel()
-	w := watch(t, modelMap("m", "default old"))
-	bad := text(w.up, modelMap("m", "default new"), "recovery_deadline: 5s")
-	line := strings.Count(bad, "\n") + 1
-	w.put(t, bad)
-	eventually(t, 20*time.Second, "the bad file is reported", func() bool { return w.logged(t, refused) > 0 })
-	time.Sleep(3 * time.Second) // the next look at the file
-	lines := w.log.lines(t, isWarning)
-	if len(lines) != 1 || lines[0]["level"] != "ERROR" {
-		t.Fatalf("a bad file has to be one line of level ERROR: %v", lines)
-	}
-	reason, _ := lines[0]["error"].(string)
-	if place := w.path + ":" + strconv.Itoa(line) + ":"; !strings.Contains(reason, place) || !strings.Contains(reason, "recovery_deadline") {
-		t.Errorf("the report names neither %s nor the key: %q", place, reason)
-	}
-	if r := w.must(chat("m", false, "")); r.target() != "default/old" {
-		t.Errorf("the bad file is in force: %v", r)
-	}
-	if n := w.logged(t, reloaded); n != 0 {
-		t.Errorf("logged %d reloads", n)
-	}
-	w.put(t, text(w.up, modelMap("m", "default new")))
-	eventually(t, 20*time.Second, "the repaired file is in force", func() bool {
-		return w.must(chat("m", false, "")).target() == "default/new"
-	})
-}
-
-// SIGHUP reloads at once: good, bad (reported again each time) and unchanged.
-func TestReloadOnHangup(t *testing.T) {
-	t.Parallel()
-	w := watch(t, modelMap("m", "default old"))
-	hang := func(what string, done func() bool) {
-		t.Helper()
-		w.hup <- struct{}{}
-		eventually(t, 20*time.Second, what, done)
-	}
-	w.put(t, text(w.up, modelMap("m", "default new")))
-	start := time.Now()
-	hang("the new file is in force", func() bool { return w.logged(t, reloaded) == 1 })
-	if r := w.must(chat("m", false, "")); r.target() != "default/new" {
-		t.Errorf("after SIGHUP: %v", r)
-	}
-	t.Logf("in force after %v", time.Since(start))
-	w.put(t, "upstreams: {default: {url: nonsense}}\n")
-	hang("the bad file is reported", func() bool { return w.logged(t, refused) >= 1 })
-	again := w.logged(t, refused)
-	hang("the bad file is reported again", func() bool { return w.logged(t, refused) > again })
-	if r := w.must(chat("m", false, "")); r.target() != "default/new" {
-		t.Errorf("after SIGHUP with a bad file: %v", r)
-	}
-	if err := os.Remove(w.path); err != nil {
-		t.Fatal(err)
-	}
-	again = w.logged(t, refused)
-	hang("the missing file is reported", func() bool { return w.logged(t, refused) > again })
-	if r := w.must(chat("m", false, "")); r.target() != "default/new" {
-		t.Errorf("after SIGHUP without a file: %v", r)
-	}
-	w.put(t, text(w.up, modelMap("m", "default third")))
-	hang("the file is read again", func() bool { return w.must(chat("m", false, "")).target() == "default/third" })
 }
 
 // What a running gateway cannot change keeps its old value, and the log says so as long as the file differs.

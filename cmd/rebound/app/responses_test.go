@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -163,25 +162,6 @@ func TestChainedResponses(t *testing.T) {
 	}
 }
 
-// TestCompactResponses checks that compaction and counting are retried and never edited.
-func TestCompactResponses(t *testing.T) {
-	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	g := launch(t, text(up))
-	for path, model := range map[string]string{"/compact": "compact@503/429/ok", "/input_tokens": "count@503/429/ok"} {
-		body := fmt.Sprintf(`{"model":%q,"input":[%s]}`, model, person)
-		r := g.at(http.MethodPost, path, body, "sk-client")
-		recs := up.Requests(model)
-		if r.status != http.StatusOK || len(recs) != 3 {
-			t.Errorf("%s: %v after %d requests", path, r, len(recs))
-		}
-		for _, rec := range recs {
-			if rec.Body != body || rec.Path != "/v1/responses"+path {
-				t.Errorf("%s: %s got %s", path, rec.Path, rec.Body)
-			}
-		}
-	}
-}
-
 // TestResponseGoesToItsMaker checks that requests about a response go to the key that made it, and that another
 // credential does not find it.
 func TestResponseGoesToItsMaker(t *testing.T) {
@@ -207,44 +187,6 @@ func TestResponseGoesToItsMaker(t *testing.T) {
 		if strings.Contains(rec.Path, id) && rec.Key != upstreamtest.KeyLabel(keyB) {
 			t.Errorf("%s %s went to %s", rec.Method, rec.Path, rec.Key)
 		}
-	}
-}
-
-// TestBackgroundResponses checks that a broken stream of a background response is resumed, byte for byte.
-func TestBackgroundResponses(t *testing.T) {
-	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	g := launch(t, text(up))
-	r := g.respond("bg@cut=0.5/ok", `"background":true,"stream":true,"input":[`+person+`]`)
-	id := gjson.GetBytes(regexp.MustCompile(`(?m)^data: (.*)$`).FindSubmatch(r.body)[1], "response.id").Str
-	whole := g.at(http.MethodGet, "/"+id+"?stream=true", "", "sk-client")
-	if r.broken != nil || whole.status != http.StatusOK || string(r.body) != string(whole.body) {
-		t.Errorf("%v, %d bytes, the whole has %d", r, len(r.body), len(whole.body))
-	}
-	recs := up.Requests("bg@cut=0.5/ok")
-	if len(recs) < 2 || recs[1].Method != http.MethodGet {
-		t.Errorf("%d requests reached the upstream", len(recs))
-	}
-}
-
-// TestUpgradeOfResponses checks that a WebSocket upgrade is refused at once.
-func TestUpgradeOfResponses(t *testing.T) {
-	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	g := launch(t, text(up))
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+"/v1/responses", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k, v := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
-		req.Header.Set(k, v)
-	}
-	begun := time.Now()
-	resp, err := g.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusUpgradeRequired || up.Stats().Requests != 0 {
-		t.Errorf("status %d after %v, the upstream was asked %d times", resp.StatusCode, time.Since(begun), up.Stats().Requests)
 	}
 }
 

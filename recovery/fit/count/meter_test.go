@@ -121,23 +121,3 @@ func TestText(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkSession counts a session of 700 KB, for the first time and with one new step.
-func BenchmarkSession(b *testing.B) {
-	r := record(b, "pi-large-session-seg0-full")
-	before, after := r.request(b, len(r.Messages)-2), r.request(b, len(r.Messages))
-	b.Run("first", func(b *testing.B) {
-		for b.Loop() {
-			meter().Measure(after, "claude-sonnet-4-5")
-		}
-	})
-	b.Run("next", func(b *testing.B) {
-		for b.Loop() {
-			b.StopTimer()
-			m := meter()
-			m.Measure(before, "claude-sonnet-4-5")
-			b.StartTimer()
-			m.Measure(after, "claude-sonnet-4-5")
-		}
-	})
-}
