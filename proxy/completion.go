@@ -101,11 +101,15 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	return s.finish(c, core, send, failure, err)
 }
 
+// shortestKeepAlive is the shortest time between signs of life that a client's own time limit leads to.
+const shortestKeepAlive = 500 * time.Millisecond
+
 // sink returns the client's side of the request. The client hears of the upstream before the time limit that it states.
 func (k *Core) sink(c echo.Context, x *recovery.Exchange) *stream.Sink {
 	cfg := k.Stream
 	if x.Patience > 0 {
-		cfg.KeepAliveAfter, cfg.KeepAliveEvery = min(cfg.KeepAliveAfter, x.Patience/2), min(cfg.KeepAliveEvery, x.Patience/2)
+		half := max(x.Patience/2, shortestKeepAlive)
+		cfg.KeepAliveAfter, cfg.KeepAliveEvery = min(cfg.KeepAliveAfter, half), min(cfg.KeepAliveEvery, half)
 	}
 	sink := stream.NewSink(c.Response(), cfg)
 	if x.Mode != recovery.ModeAct {
