@@ -80,6 +80,15 @@ func (c *adminCommand) show(path string, raw bool, write func(w io.Writer, answe
 	return w.Flush()
 }
 
+// act sends a request without an answer, and prints what it has done.
+func (c *adminCommand) act(method, path string, body io.Reader, format string, done ...any) error {
+	if _, err := c.ask(method, path, body); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(c.stdout, format+"\n", done...)
+	return err
+}
+
 // listTable returns a write function for [adminCommand.show] and an answer {"field": [...]}.
 // It writes the head and a row for each entry, or the text empty if there is none.
 func listTable[T any](field, empty, head string, row func(w io.Writer, entry T)) func(w io.Writer, answer []byte) error {

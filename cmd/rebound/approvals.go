@@ -29,11 +29,7 @@ or refuses expires and is only suggested to the agent.`, cobra.NoArgs)
 		decide := p.adminCommand(verb+" ID", short, short+".", cobra.ExactArgs(1))
 		cmd.AddCommand(decide.do(func(args []string) error {
 			body := fmt.Sprintf(`{"approve":%v}`, verb == "approve")
-			if _, err := decide.ask(http.MethodPost, "/rebound/approvals/"+url.PathEscape(args[0]), strings.NewReader(body)); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(p.stdout, "plan %s: %sd\n", args[0], verb)
-			return err
+			return decide.act(http.MethodPost, "/rebound/approvals/"+url.PathEscape(args[0]), strings.NewReader(body), "plan %s: %sd", args[0], verb)
 		}))
 	}
 	return cmd

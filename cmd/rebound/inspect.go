@@ -26,15 +26,11 @@ const (
 	maxInspectLine = maxClassifyLine
 )
 
-// inspectSteps holds the gateway's steps that the command shows. A nil step leaves its part
-// of the report empty.
+// inspectSteps holds the gateway's steps that the command shows.
 type inspectSteps struct {
-	rules *inspect.Rules
-	loops func(*transcript.Body) []recovery.Loop
-	// barred returns what users rule out.
-	barred func(*transcript.Body) recovery.Deeds
-	// note returns the guidance for the model, and whether a planner would be asked.
-	note func(*transcript.Body) (text string, asks bool)
+	rules       *inspect.Rules
+	preferences *inspect.Preferences
+	notes       *annotate.Stage
 }
 
 // inspectReport is the report of one request.
@@ -162,18 +158,19 @@ func newInspectSteps(rules *inspect.Rules, advice annotate.Config) (inspectSteps
 	if err != nil {
 		return inspectSteps{}, err
 	}
-	preferences := inspect.NewPreferences(configs.PreferenceRules)
-	note := func(b *transcript.Body) (string, bool) {
-		x := &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}}
-		seen := inspect.NewStage(inspect.Defaults(), rules, noObserver{})
-		seen.Preferences = preferences
-		if seen.Prepare(context.Background(), x) != nil {
-			return "", false
-		}
-		text, _ := notes.Note(x)
-		return text, plan.WouldAsk(x)
+	return inspectSteps{rules, inspect.NewPreferences(configs.PreferenceRules), notes}, nil
+}
+
+// note returns the guidance for the model, and whether a planner would be asked.
+func (s inspectSteps) note(b *transcript.Body) (text string, asks bool) {
+	x := &recovery.Exchange{Request: recovery.Request{Body: b, Mode: recovery.ModeAct}}
+	seen := inspect.NewStage(inspect.Defaults(), s.rules, noObserver{})
+	seen.Preferences = s.preferences
+	if seen.Prepare(context.Background(), x) != nil {
+		return "", false
 	}
-	return inspectSteps{rules: rules, loops: rules.Loops, barred: preferences.Barred, note: note}, nil
+	text, _ = s.notes.Note(x)
+	return text, plan.WouldAsk(x)
 }
 
 // inspectRequest writes the report of one request.
@@ -227,36 +224,24 @@ func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectRep
 			report.Failures = append(report.Failures, inspectFailure{Index: first, Tool: f.Tool, inspectVerdict: verdictOf(f)})
 		}
 	}
-	var loops []recovery.Loop
-	if steps.loops != nil {
-		loops = steps.loops(body)
-	}
-	for _, l := range loops {
-		tools := l.Tools
-		if tools == nil {
-			tools = []string{}
-		}
+	for _, l := range steps.rules.Loops(body) {
 		from, _ := body.Messages()[l.From].Elements()
 		_, to := body.Messages()[l.To].Elements()
-		report.Loops = append(report.Loops, inspectLoop{l.Kind, l.Count, tools, from, to})
+		report.Loops = append(report.Loops, inspectLoop{l.Kind, l.Count, append([]string{}, l.Tools...), from, to})
 	}
 	if p := steps.rules.Progress(body); p.Steps >= 3 {
 		report.Progress = &inspectProgress{p.Steps, p.Percent, p.Recent, p.Stuck, p.Task}
 	}
-	if steps.barred != nil {
-		report.RuledOut = steps.barred(body).String()
+	report.RuledOut = steps.preferences.Barred(body).String()
+	note, asks := steps.note(body)
+	aside := session.SideOf(body) != session.SideNone
+	switch {
+	case aside && len(report.Failures)+len(report.Loops) > 0:
+		report.NoNote = "the request offers no tools, or is a side request of the client (a title, a summary): the gateway adds no note to those"
+	case note != "":
+		report.Note = &note
 	}
-	if steps.note != nil {
-		note, asks := steps.note(body)
-		aside := session.SideOf(body) != session.SideNone
-		switch {
-		case aside && len(report.Failures)+len(report.Loops) > 0:
-			report.NoNote = "the request offers no tools, or is a side request of the client (a title, a summary): the gateway adds no note to those"
-		case note != "":
-			report.Note = &note
-		}
-		report.Planner = asks && !aside
-	}
+	report.Planner = asks && !aside
 	return report
 }
 

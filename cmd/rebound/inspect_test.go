@@ -6,11 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/rebound-llm/rebound/configs"
-	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/inspect"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 const recordedRequest = `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":"go"},
@@ -86,23 +81,17 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// The report contains the loops and the note of the later steps.
+// The report contains the loops, and the note or the planner that they lead to.
 func TestInspectLaterSteps(t *testing.T) {
-	steps := inspectSteps{
-		rules: inspect.NewRules(configs.ToolRules),
-		loops: func(*transcript.Body) []recovery.Loop {
-			return []recovery.Loop{{Kind: recovery.LoopSameError, Count: 2, From: 2, To: 5}}
-		},
-		note: func(*transcript.Body) (string, bool) { return "what to do", true },
-	}
-	var out strings.Builder
-	offering := strings.Replace(recordedRequest, "{", `{"tools":[{"type":"function","function":{"name":"bash","parameters":{"type":"object"}}}],`, 1)
-	if err := inspectRequest(steps, []byte(offering), false, &out); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`"loops":[{"kind":"same_error","count":2,"tools":[],"from":2,"to":5}]`, `"note":"what to do","planner":true}`} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("output %s\nhas no %s", &out, want)
+	offering := strings.Replace(stuckRequest, "{", `{"tools":[{"type":"function","function":{"name":"bash","parameters":{"type":"object"}}}],`, 1)
+	twice := offering[:strings.LastIndex(offering, `,{"role":"assistant"`)]
+	twice = twice[:strings.LastIndex(twice, `,{"role":"assistant"`)] + "]}"
+	for request, want := range map[string]string{
+		twice:    `"loops":[{"kind":"same_error","count":2,"tools":["bash"],"from":1,"to":4}],"note":"[gateway note`,
+		offering: `"planner":true}`,
+	} {
+		if out, errs, code := runWith(noEnv, request, "inspect"); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %s, output %s\nhas no %s", code, errs, out, want)
 		}
 	}
 }

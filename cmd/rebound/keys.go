@@ -24,11 +24,7 @@ all replicas.`, cobra.NoArgs)
 		`Resets the usage of a gateway key to zero, on all replicas. KEY is the name of the key;
 "" resets the usage of all clients together.`, cobra.ExactArgs(1))
 	cmd.AddCommand(reset.do(func(args []string) error {
-		if _, err := reset.ask(http.MethodDelete, "/rebound/keys/"+url.PathEscape(args[0]), nil); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(p.stdout, "usage of key %q reset\n", args[0])
-		return err
+		return reset.act(http.MethodDelete, "/rebound/keys/"+url.PathEscape(args[0]), nil, "usage of key %q reset", args[0])
 	}))
 	return cmd
 }

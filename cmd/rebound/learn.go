@@ -32,11 +32,7 @@ situation in which the agent was stuck), and what the gateway does as a result.`
 		export.do(func([]string) error { return export.show(corpus, true, nil) }),
 		add.do(func(args []string) error { return p.importOutcomes(add, corpus, args) }),
 		reset.do(func([]string) error {
-			_, err := reset.ask(http.MethodDelete, "/rebound/learn", nil)
-			if err == nil {
-				fmt.Fprintln(p.stdout, "everything learned about notes is deleted")
-			}
-			return err
+			return reset.act(http.MethodDelete, "/rebound/learn", nil, "everything learned about notes is deleted")
 		}))
 	return cmd
 }

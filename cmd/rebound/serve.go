@@ -86,10 +86,13 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once, without the drain
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		a.Watch(ctx, env, reloadSignals(ctx))
+		a.Watch(ctx, env, hup)
 	}()
 	// Warming up waits, because the first request may have arrived already.
 	time.AfterFunc(200*time.Millisecond, func() {
@@ -131,29 +134,6 @@ func describe(err error) string {
 		return problems.Detail()
 	}
 	return "rebound: " + err.Error()
-}
-
-// reloadSignals sends a value for each SIGHUP until ctx ends.
-func reloadSignals(ctx context.Context) <-chan struct{} {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
-	out := make(chan struct{})
-	go func() {
-		defer signal.Stop(signals)
-		for {
-			select {
-			case <-signals:
-				select {
-				case out <- struct{}{}:
-				case <-ctx.Done():
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return out
 }
 
 // healthcheckCommand checks that a gateway answers.

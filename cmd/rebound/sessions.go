@@ -24,11 +24,7 @@ in the same way or because the session's budget is used up.`, cobra.NoArgs)
 			"SESSION\tSINCE\tTOOL\tFAILURE\tTIMES", writeSession))
 	})
 	cmd.AddCommand(reset.do(func(args []string) error {
-		if _, err := reset.ask(http.MethodDelete, "/rebound/sessions/"+url.PathEscape(args[0]), nil); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(p.stdout, "session %s continues\n", args[0])
-		return err
+		return reset.act(http.MethodDelete, "/rebound/sessions/"+url.PathEscape(args[0]), nil, "session %s continues", args[0])
 	}))
 	return cmd
 }

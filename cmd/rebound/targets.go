@@ -35,11 +35,7 @@ as if it were new.`, cobra.RangeArgs(1, 2))
 		if len(args) == 2 {
 			query["item"], what = args[1:], args[1]
 		}
-		if _, err := reset.ask(http.MethodDelete, "/rebound/targets?"+query.Encode(), nil); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(p.stdout, "forgot %s about %s\n", what, args[0])
-		return err
+		return reset.act(http.MethodDelete, "/rebound/targets?"+query.Encode(), nil, "forgot %s about %s", what, args[0])
 	}))
 	cmd.AddCommand(p.switchCommand("disable"), p.switchCommand("enable"))
 	return cmd
@@ -75,20 +71,13 @@ target, or with --model or --key for a model or a gateway key.`
 			return usageError{errors.New("give one of: an upstream, a target, --model, --key")}
 		}
 		if on {
-			_, err := c.ask(http.MethodDelete, "/rebound/switches?"+url.Values{"of": {of}, "name": {what}}.Encode(), nil)
-			if err == nil {
-				_, err = fmt.Fprintf(p.stdout, "%s %q: as configured\n", of, what)
-			}
-			return err
+			return c.act(http.MethodDelete, "/rebound/switches?"+url.Values{"of": {of}, "name": {what}}.Encode(), nil, "%s %q: as configured", of, what)
 		}
 		body, err := json.Marshal(map[string]string{"of": of, "name": what, "mode": mode})
-		if err == nil {
-			_, err = c.ask(http.MethodPost, "/rebound/switches", bytes.NewReader(body))
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			_, err = fmt.Fprintf(p.stdout, "%s %q: %s\n", of, what, mode)
-		}
-		return err
+		return c.act(http.MethodPost, "/rebound/switches", bytes.NewReader(body), "%s %q: %s", of, what, mode)
 	})
 }
 

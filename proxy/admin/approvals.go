@@ -28,12 +28,8 @@ const maxDecision = 4 << 10
 //	GET  /rebound/approvals       {"approvals": [...]}, the latest first
 //	POST /rebound/approvals/{id}  {"approve": true|false}: 204; 404 if there is none, 409 if it was decided before
 func HandleApprovals(mux *http.ServeMux, a Approvals) {
-	mux.HandleFunc("GET /rebound/plans", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"plans": append([]recovery.MadePlan{}, a.Plans()...)})
-	})
-	mux.HandleFunc("GET /rebound/approvals", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"approvals": append([]recovery.Approval{}, a.Approvals()...)})
-	})
+	handleList(mux, "plans", a.Plans)
+	handleList(mux, "approvals", a.Approvals)
 	mux.HandleFunc("POST /rebound/approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxDecision))
 		approve, ok := decision(body)

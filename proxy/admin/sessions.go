@@ -25,13 +25,7 @@ const resetTime = 2 * time.Second
 //	GET    /rebound/sessions           {"sessions": [...]}, the latest first
 //	DELETE /rebound/sessions/{session} closes its breaker; 404 if it is not open
 func Handle(mux *http.ServeMux, s Sessions) {
-	mux.HandleFunc("GET /rebound/sessions", func(w http.ResponseWriter, _ *http.Request) {
-		open := s.Open()
-		if open == nil {
-			open = []recovery.OpenSession{}
-		}
-		respond(w, http.StatusOK, map[string]any{"sessions": open})
-	})
+	handleList(mux, "sessions", s.Open)
 	mux.HandleFunc("DELETE /rebound/sessions/{session}", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), resetTime)
 		defer cancel()
@@ -45,6 +39,13 @@ func Handle(mux *http.ServeMux, s Sessions) {
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
+	})
+}
+
+// handleList adds GET /rebound/NAME, {"NAME": [...]}, to a mux.
+func handleList[T any](mux *http.ServeMux, name string, list func() []T) {
+	mux.HandleFunc("GET /rebound/"+name, func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, http.StatusOK, map[string]any{name: append([]T{}, list()...)})
 	})
 }
 

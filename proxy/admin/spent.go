@@ -20,7 +20,5 @@ type SpentDay struct {
 
 // HandleSpent adds GET /rebound/spent, {"spent": [...]}, to a mux: today and yesterday, of all replicas.
 func HandleSpent(mux *http.ServeMux, days func() []SpentDay) {
-	mux.HandleFunc("GET /rebound/spent", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"spent": days()})
-	})
+	handleList(mux, "spent", days)
 }

@@ -21,9 +21,7 @@ type Switches interface {
 //	POST   /rebound/switches                   {"of", "name", "mode"}: sets a switch for all replicas
 //	DELETE /rebound/switches?of=OF&name=NAME   removes it; 404 if it was not set at run time
 func HandleSwitches(mux *http.ServeMux, s Switches) {
-	mux.HandleFunc("GET /rebound/switches", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"switches": append([]recovery.Switch{}, s.List()...)})
-	})
+	handleList(mux, "switches", s.List)
 	mux.HandleFunc("POST /rebound/switches", func(w http.ResponseWriter, r *http.Request) {
 		var want recovery.Switch
 		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10)).Decode(&want)
@@ -64,7 +62,5 @@ type Replica struct {
 // HandleReplicas adds GET /rebound/replicas, {"replicas": [...]}, to a mux; the answering replica
 // comes first.
 func HandleReplicas(mux *http.ServeMux, list func() []Replica) {
-	mux.HandleFunc("GET /rebound/replicas", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"replicas": list()})
-	})
+	handleList(mux, "replicas", list)
 }

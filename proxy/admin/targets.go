@@ -26,13 +26,11 @@ var kinds = []recovery.MarkKind{
 //	GET    /rebound/targets              {"targets": [...]}: open breakers, cool-downs, learned edits, windows, pace
 //	DELETE /rebound/targets?target=NAME  clears all marks of a target, with &item=ITEM only one; 404 if there are none
 func HandleTargets(mux *http.ServeMux, t Targets) {
-	mux.HandleFunc("GET /rebound/targets", func(w http.ResponseWriter, _ *http.Request) {
-		marks := append([]recovery.Mark{}, t.Marks()...)
-		slices.SortFunc(marks, func(a, b recovery.Mark) int {
+	handleList(mux, "targets", func() []recovery.Mark {
+		return slices.SortedFunc(slices.Values(t.Marks()), func(a, b recovery.Mark) int {
 			return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.Target, b.Target),
 				cmp.Compare(a.Item, b.Item), cmp.Compare(a.Detail, b.Detail))
 		})
-		respond(w, http.StatusOK, map[string]any{"targets": marks})
 	})
 	mux.HandleFunc("DELETE /rebound/targets", func(w http.ResponseWriter, r *http.Request) {
 		name, item := r.URL.Query().Get("target"), r.URL.Query().Get("item")

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -323,46 +324,33 @@ func String(s string) []byte {
 
 // AppendString is String into a buffer.
 func AppendString(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
+	s = strings.ToValidUTF8(s, "\ufffd")
 	dst = append(dst, '"')
 	from := 0
-	for i := 0; i < len(s); {
+	for i := range len(s) {
 		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
+		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
-		size := 1
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r != utf8.RuneError || n > 1 {
-				i += n
-				continue
-			}
-		}
-		dst = append(dst, s[from:i]...)
+		dst = append(append(dst, s[from:i]...), '\\')
 		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
 		case '\b':
-			dst = append(dst, '\\', 'b')
+			c = 'b'
 		case '\f':
-			dst = append(dst, '\\', 'f')
+			c = 'f'
 		case '\n':
-			dst = append(dst, '\\', 'n')
+			c = 'n'
 		case '\r':
-			dst = append(dst, '\\', 'r')
+			c = 'r'
 		case '\t':
-			dst = append(dst, '\\', 't')
+			c = 't'
+		case '"', '\\':
 		default:
-			if c >= utf8.RuneSelf {
-				dst = append(dst, "\ufffd"...)
-			} else {
-				dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-			}
+			dst = append(dst, 'u', '0', '0', '0'+c>>4)
+			c = "0123456789abcdef"[c&15]
 		}
-		i += size
-		from = i
+		dst = append(dst, c)
+		from = i + 1
 	}
 	return append(append(dst, s[from:]...), '"')
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -399,7 +400,7 @@ func (a *App) Reload(cfg *configs.Config) error {
 
 // Watch reloads when the configuration files change or hup receives a value. It logs an error for
 // an invalid configuration and keeps the old one. It ends with ctx.
-func (a *App) Watch(ctx context.Context, env configs.Env, hup <-chan struct{}) {
+func (a *App) Watch(ctx context.Context, env configs.Env, hup <-chan os.Signal) {
 	report := func(err error) {
 		a.setReloadError(err)
 		a.log.Error("the new configuration is not used; the old one stays in force", "error", err)

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -175,14 +176,14 @@ func TestStalledReaders(t *testing.T) {
 		ask(version)
 		eventually(t, time.Minute, "the answer is under way", func() bool { return active() == version })
 		w.put(t, text(w.up, fmt.Sprintf("limits: {write_stall: 30%dms}", version)))
-		w.hup <- struct{}{}
+		w.hup <- syscall.SIGHUP
 		eventually(t, time.Minute, "the reload", func() bool { return w.logged(t, reloaded) >= 2*version-1 })
 		ask(version)
 		eventually(t, time.Minute, "the second answer is under way", func() bool { return count(w.up, endless) >= 2*version })
 		// The first one stays: its reader may take an hour.
 		eventually(t, time.Minute, "only the second answer is given up", func() bool { return active() == version })
 		w.put(t, text(w.up, "limits: {write_stall: 1h}"))
-		w.hup <- struct{}{}
+		w.hup <- syscall.SIGHUP
 		eventually(t, time.Minute, "the reload", func() bool { return w.logged(t, reloaded) >= 2*version })
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ type watchedGateway struct {
 	*gateway
 	up   *upstreamtest.Running
 	path string
-	hup  chan struct{}
+	hup  chan os.Signal
 }
 
 // watch starts a gateway with the quick configuration and more in a file, which it watches like
@@ -26,7 +27,7 @@ type watchedGateway struct {
 func watch(t *testing.T, more string) *watchedGateway {
 	t.Helper()
 	w := &watchedGateway{
-		up: upstreamtest.New(upstreamtest.Options{KeepRequests: 100_000}).Start(t), path: filepath.Join(t.TempDir(), "rebound.yaml"), hup: make(chan struct{}),
+		up: upstreamtest.New(upstreamtest.Options{KeepRequests: 100_000}).Start(t), path: filepath.Join(t.TempDir(), "rebound.yaml"), hup: make(chan os.Signal),
 	}
 	w.put(t, text(w.up, more))
 	cfg, err := configs.Load(w.path, environ)
@@ -121,7 +122,7 @@ func TestReloadNeedsRestart(t *testing.T) {
 	w := watch(t, "")
 	w.put(t, text(w.up, "log: {format: text, queue: 100}\nstore: {redis: {url: \"redis://127.0.0.1:1/0\"}}\notlp: {endpoint: \"http://127.0.0.1:1\"}\n"))
 	for round := 1; round <= 2; round++ {
-		w.hup <- struct{}{}
+		w.hup <- syscall.SIGHUP
 		eventually(t, 20*time.Second, "the file is loaded", func() bool { return w.logged(t, reloaded) >= round })
 		for _, setting := range []string{"store", "otlp", "log.format", "log.queue"} {
 			eventually(t, 5*time.Second, setting+" is named", func() bool {
@@ -138,14 +139,14 @@ func TestReloadKeepsTheLastKey(t *testing.T) {
 	w := watch(t, keys)
 	for i, half := range []string{text(w.up), "listen: 127.0.0.1:0\n", "{}"} {
 		w.put(t, half)
-		w.hup <- struct{}{}
+		w.hup <- syscall.SIGHUP
 		eventually(t, 20*time.Second, "the file is refused", func() bool { return w.logged(t, refused) > i })
 		if r := w.ask(t.Context(), chat("m", false, "")); r.status != 401 {
 			t.Errorf("%q, without a key: %v", half, r)
 		}
 	}
 	w.put(t, text(w.up, keys, modelMap("m", "default new")))
-	w.hup <- struct{}{}
+	w.hup <- syscall.SIGHUP
 	eventually(t, 20*time.Second, "the good file is taken", func() bool { return w.logged(t, reloaded) == 1 })
 	if r := w.ask(t.Context(), chat("m", false, "")); r.status != 401 {
 		t.Errorf("without a key: %v", r)
@@ -173,7 +174,7 @@ func TestReloadUnderTraffic(t *testing.T) {
 		})
 	}
 	for i := range 20 {
-		w.hup <- struct{}{}
+		w.hup <- syscall.SIGHUP
 		eventually(t, 20*time.Second, "a reload", func() bool { return w.logged(t, reloaded) > i })
 	}
 	stop()

@@ -45,25 +45,9 @@ type Side struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// jsonName returns the verdict's name in JSON.
-func (v verdict) jsonName() string {
-	switch v {
-	case complete:
-		return "complete"
-	case truncated:
-		return "truncated"
-	case empty:
-		return "empty"
-	case wrong:
-		return "wrong_text"
-	case hung:
-		return "hung"
-	case unusable:
-		return "bad_call"
-	default:
-		return "error"
-	}
-}
+// jsonNames are the names of the verdicts in JSON. The test has no explanations.
+var jsonNames = [...]string{complete: "complete", truncated: "truncated", empty: "empty", wrong: "wrong_text", failed: "error", hung: "hung",
+	unusable: "bad_call", explained: "error"}
 
 // card returns the result of the test.
 func (c *crash) card(began time.Time) *Card {
@@ -84,7 +68,7 @@ func (c *crash) card(began time.Time) *Card {
 
 // side returns an outcome with its requests to the upstream.
 func (c *crash) side(o outcome, model string) Side {
-	s := Side{Got: o.verdict.jsonName(), Text: o.got(), Client: o.requests, Seconds: float64(o.took.Milliseconds()) / 1000}
+	s := Side{Got: jsonNames[o.verdict], Text: o.got(), Client: o.requests, Seconds: float64(o.took.Milliseconds()) / 1000}
 	for _, r := range c.up.Requests(model) {
 		s.Asked++
 		if r.Status == 200 {
@@ -101,8 +85,8 @@ func (c *Card) Print(out io.Writer, colour bool) error {
 	var straight, through tally
 	for i, r := range c.Faults {
 		was := &c.rows[i]
-		straight.add(was.straight.verdict)
-		through.add(was.through.verdict)
+		straight[was.straight.verdict]++
+		through[was.through.verdict]++
 		title := "  " + r.Title
 		if r.Right == rightError {
 			title += " *"
@@ -121,8 +105,8 @@ func (c *Card) Print(out io.Writer, colour bool) error {
 		p.printf("%s\n", p.paint(dim, l))
 	}
 	p.printf("\n")
-	p.side("Without gateway:", straight, len(c.Faults), plural(straight.failed, "error"), "")
-	p.side("Through it:", through, len(c.Faults), plural(through.failed, "error"), "")
+	p.side("Without gateway:", straight, len(c.Faults), plural(straight[failed], "error"), "")
+	p.side("Through it:", through, len(c.Faults), plural(through[failed], "error"), "")
 	return p.err
 }
 

@@ -124,25 +124,8 @@ func (p *printer) legend() {
 	p.printf("%s\n\n", p.paint(dim, "The gateway's time limits are a tenth of the defaults here; the agent's waits and Retry-After are not scaled."))
 }
 
-// tally counts outcomes.
-type tally struct{ complete, looks, unusable, explained, hung, failed int }
-
-func (t *tally) add(v verdict) {
-	switch {
-	case v == complete:
-		t.complete++
-	case v.looksComplete():
-		t.looks++
-	case v == unusable:
-		t.unusable++
-	case v == explained:
-		t.explained++
-	case v == hung:
-		t.hung++
-	default:
-		t.failed++
-	}
-}
+// tally counts outcomes by their verdict.
+type tally [explained + 1]int
 
 // summary prints the totals and reports whether every row is as expected.
 func (p *printer) summary(rows []row, took time.Duration) bool {
@@ -154,15 +137,15 @@ func (p *printer) summary(rows []row, took time.Duration) bool {
 		if r.starved() {
 			starved++
 		}
-		straight.add(r.straight.verdict)
-		through.add(r.through.verdict)
+		straight[r.straight.verdict]++
+		through[r.through.verdict]++
 		if !r.asExpected() {
 			missed = append(missed, r.fault.title)
 		}
 	}
 	p.side("Straight:", straight, len(rows), "errors", "")
 	if len(missed) == 0 {
-		p.side("Through Rebound:", through, len(rows), plural(through.failed, "honest error"), green)
+		p.side("Through Rebound:", through, len(rows), plural(through[failed], "honest error"), green)
 		if starved > 0 {
 			p.printf("Every answer is as expected. This machine was too busy for %d %s: Rebound started a second attempt, because the first\n"+
 				"had no answer after %v. %.1f s.\n", starved, plural(starved, "row"), firstTokenLimit, took.Seconds())
@@ -171,20 +154,20 @@ func (p *printer) summary(rows []row, took time.Duration) bool {
 		p.printf("Every row is as expected. %.1f s.\n", took.Seconds())
 		return true
 	}
-	p.side("Through Rebound:", through, len(rows), plural(through.failed, "error"), red)
+	p.side("Through Rebound:", through, len(rows), plural(through[failed], "error"), red)
 	p.printf("%s\n", p.paint(red, fmt.Sprintf("Not as expected (!!): %s. %.1f s.", strings.Join(missed, "; "), took.Seconds())))
 	return false
 }
 
 // side prints the totals of one column.
 func (p *printer) side(name string, t tally, of int, errors, colour string) {
-	counts := fmt.Sprintf("%-16s %2d of %d complete, %d %s, %d incomplete but looking complete, %d hung", name, t.complete, of, t.failed, errors,
-		t.looks, t.hung)
-	if t.unusable > 0 {
-		counts += fmt.Sprintf(", %d bad calls", t.unusable)
+	counts := fmt.Sprintf("%-16s %2d of %d complete, %d %s, %d incomplete but looking complete, %d hung", name, t[complete], of, t[failed], errors,
+		t[truncated]+t[empty]+t[wrong], t[hung])
+	if t[unusable] > 0 {
+		counts += fmt.Sprintf(", %d bad calls", t[unusable])
 	}
-	if t.explained > 0 {
-		counts += fmt.Sprintf(", %d explained", t.explained)
+	if t[explained] > 0 {
+		counts += fmt.Sprintf(", %d explained", t[explained])
 	}
 	p.printf("%s\n", p.paint(colour, counts))
 }
