@@ -310,50 +310,33 @@ func refusalFlag(r refusal) directive {
 	return flag(func(st *step) { st.refuse(r) })
 }
 
-// escaped takes a percent-escaped value, in which a plus sign is literal.
-func escaped(set func(*step, string)) directive {
+// taking returns a directive with a value.
+func taking[T any](parse func(string) (T, error), set func(*step, T)) directive {
 	return directive{valueNeeded, func(st *step, v string) error {
-		s, err := url.PathUnescape(v)
-		if err != nil {
-			return err
+		given, err := parse(v)
+		if err == nil {
+			set(st, given)
 		}
-		set(st, s)
-		return nil
+		return err
 	}}
 }
+
+// escaped takes a percent-escaped value, in which a plus sign is literal.
+func escaped(set func(*step, string)) directive { return taking(url.PathUnescape, set) }
 
 // form takes a value escaped like a query parameter, in which a plus sign is a space.
-func form(set func(*step, string)) directive {
-	return directive{valueNeeded, func(st *step, v string) error {
-		s, err := url.QueryUnescape(v)
-		if err != nil {
-			return err
-		}
-		set(st, s)
-		return nil
-	}}
-}
+func form(set func(*step, string)) directive { return taking(url.QueryUnescape, set) }
+
+func duration(set func(*step, time.Duration)) directive { return taking(parseDuration, set) }
 
 func number(low, high int, set func(*step, int)) directive {
-	return directive{valueNeeded, func(st *step, v string) error {
+	return taking(func(v string) (int, error) {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < low || n > high {
-			return fmt.Errorf("%q is not a number within %d to %d", v, low, high)
+			return 0, fmt.Errorf("%q is not a number within %d to %d", v, low, high)
 		}
-		set(st, n)
-		return nil
-	}}
-}
-
-func duration(set func(*step, time.Duration)) directive {
-	return directive{valueNeeded, func(st *step, v string) error {
-		d, err := parseDuration(v)
-		if err != nil {
-			return err
-		}
-		set(st, d)
-		return nil
-	}}
+		return n, nil
+	}, set)
 }
 
 func place(value valueKind, field func(*step) *share) directive {

@@ -197,9 +197,13 @@ func (b *Budgets) warn(x *recovery.Exchange, u use) {
 
 // stop stops the session like one whose breaker is open, but until an operator resets it.
 func (b *Budgets) stop(x *recovery.Exchange, id string, list []string, u use) {
-	b.sessions.postBudget(x, id, recovery.OpenSession{Session: id, Category: BudgetCategory, Rule: u.rule, Budget: u.most, Accounts: list})
+	o := recovery.OpenSession{Session: id, Category: BudgetCategory, Rule: u.rule, Budget: u.most, Accounts: list, Since: time.Now().UTC()}
+	posted := b.sessions.open(x, o, &recovery.ToolFailure{Category: o.Category, Rule: o.Rule, Failed: true}, budgetWindow)
 	if x.Mode == recovery.ModeObserve {
 		return
+	}
+	if posted && b.sessions.Stopped != nil {
+		b.sessions.Stopped(o)
 	}
 	what, again := "This session has used "+u.used+", and it may use "+u.most+".", "A new conversation begins with a budget of its own."
 	switch {
@@ -214,25 +218,6 @@ func (b *Budgets) stop(x *recovery.Exchange, id string, list []string, u use) {
 		"If this should go on, the operator of this gateway can let it: rebound sessions reset " + id + ". " + again
 	x.Reply = &recovery.Reply{Action: "session_stopped", Text: text, Error: b.sessions.cfg.Load().OnOpen == OnOpenError || x.Body.ResponseFormat() || x.Body.N() > 1}
 	x.Guidance, x.Force = "", ""
-}
-
-// postBudget posts a stopped session on the board and reports it as an event, once.
-func (s *Sessions) postBudget(x *recovery.Exchange, id string, o recovery.OpenSession) {
-	s.posting.Lock()
-	defer s.posting.Unlock()
-	if f, known := s.board.Lookup(BoardSessions, id); known && budgetOf(f).Budget != "" {
-		return
-	}
-	o.Since = time.Now().UTC()
-	raw, err := json.Marshal(o)
-	if err != nil {
-		return
-	}
-	s.board.Post(BoardSessions, store.Field{Name: id, Value: raw, Until: o.Since.Add(budgetWindow)}, false)
-	s.report(recovery.EventBreakerOpened, x, &recovery.ToolFailure{Category: o.Category, Rule: o.Rule, Failed: true})
-	if s.Stopped != nil && x.Mode != recovery.ModeObserve {
-		s.Stopped(o)
-	}
 }
 
 // endBudget removes a session from the board if it was stopped for its budget, since the budget now allows it again, as

@@ -134,7 +134,9 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 		s.close(x)
 		return nil
 	}
-	s.open(x, stop)
+	f := stop.failure
+	s.open(x, recovery.OpenSession{Session: x.Session, Tool: trajectory.Shorten(f.Tool, 128), Category: f.Category, Rule: f.Rule, Failures: stop.times,
+		Since: time.Now().UTC()}, f, cfg.SessionTTL)
 	if x.Mode == recovery.ModeObserve {
 		return nil
 	}
@@ -332,21 +334,21 @@ func count(ring [][]byte, now slot) (same int, warned bool) {
 	return same, warned
 }
 
-// open posts a stopped session on the board and reports it as an event, once.
-func (s *Sessions) open(x *recovery.Exchange, stop *stopping) {
+// open posts a stopped session on the board for some time and reports it as an event, once. It returns false if the session
+// is on the board already; a used-up budget replaces another reason.
+func (s *Sessions) open(x *recovery.Exchange, o recovery.OpenSession, f *recovery.ToolFailure, ttl time.Duration) bool {
 	s.posting.Lock()
 	defer s.posting.Unlock()
-	if _, known := s.board.Lookup(BoardSessions, x.Session); known {
-		return
+	if before, known := s.board.Lookup(BoardSessions, o.Session); known && (o.Budget == "" || budgetOf(before).Budget != "") {
+		return false
 	}
-	now, f := time.Now(), stop.failure
-	raw, err := json.Marshal(recovery.OpenSession{Session: x.Session, Tool: trajectory.Shorten(f.Tool, 128), Category: f.Category, Rule: f.Rule,
-		Failures: stop.times, Since: now.UTC()})
+	raw, err := json.Marshal(o)
 	if err != nil {
-		return
+		return false
 	}
-	s.board.Post(BoardSessions, store.Field{Name: x.Session, Value: raw, Until: now.Add(s.cfg.Load().SessionTTL)}, false)
+	s.board.Post(BoardSessions, store.Field{Name: o.Session, Value: raw, Until: o.Since.Add(ttl)}, false)
 	s.report(recovery.EventBreakerOpened, x, f)
+	return true
 }
 
 // close removes a session that continues from the board, and reports that as an event.
@@ -378,21 +380,20 @@ func (s *Sessions) Reset(ctx context.Context, session string) error {
 	cfg := s.cfg.Load()
 	if f, known := s.board.Lookup(BoardSessions, session); known {
 		if err := s.resetBudget(ctx, budgetOf(f)); err != nil {
-			return fmt.Errorf("resetting session: %w", err)
+			return err
 		}
 	}
 	if err := s.rings.Delete(ctx, ringKey(session), waitKey(session)); err != nil {
-		return fmt.Errorf("resetting session: %w", err)
+		return err
 	}
 	raw, err := json.Marshal(slot{Reset: true})
-	if err != nil {
-		return fmt.Errorf("resetting session: %w", err)
+	if err == nil {
+		_, err = s.rings.Push(ctx, ringKey(session), "reset", raw, max(1, cfg.Failures), cfg.SessionTTL)
 	}
-	if _, err := s.rings.Push(ctx, ringKey(session), "reset", raw, max(1, cfg.Failures), cfg.SessionTTL); err != nil {
-		return fmt.Errorf("resetting session: %w", err)
+	if err == nil {
+		s.board.Remove(BoardSessions, session)
 	}
-	s.board.Remove(BoardSessions, session)
-	return nil
+	return err
 }
 
 // Open returns the sessions whose breaker is open, the latest first.
