@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"time"
@@ -74,49 +72,26 @@ func (c Config) Enabled() bool { return c.Upstream != "" }
 
 // Validate reports every problem as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
-	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.Mode != ModeObserve && c.Mode != ModeAct {
-		add("mode: %q is none of observe, act", string(c.Mode))
-	}
-	if c.Model == "" && c.Upstream != "" && c.Upstream != Same {
-		add("model: is needed, unless upstream is same")
-	}
-	if c.Wait < 0 || c.Wait > 30*time.Second {
-		add("wait: must be between 0s and 30s")
-	}
-	if c.Timeout <= 0 || c.Timeout > time.Minute {
-		add("timeout: must be above 0s and at most 1m")
-	}
-	if c.Concurrent < 1 || c.Concurrent > 1024 {
-		add("concurrent: must be between 1 and 1024")
-	}
-	if c.ApprovalTime < time.Second || c.ApprovalTime > time.Hour {
-		add("approval_time: must be between 1s and 1h")
-	}
-	if !(c.Propose > 0) {
-		add("propose: must be above 0")
-	}
-	if !(c.Propose <= c.Act && c.Act <= 1) {
-		add("act: must be at most 1 and no less than propose")
-	}
+	var problems recovery.Problems
+	hook := c.Webhook
+	problems.Check(c.Mode != ModeObserve && c.Mode != ModeAct, "mode: %q is none of observe, act", string(c.Mode))
+	problems.Check(c.Model == "" && c.Upstream != "" && c.Upstream != Same, "model: is needed, unless upstream is same")
+	problems.Check(c.Wait < 0 || c.Wait > 30*time.Second, "wait: must be between 0s and 30s")
+	problems.Check(c.Timeout <= 0 || c.Timeout > time.Minute, "timeout: must be above 0s and at most 1m")
+	problems.Check(c.Concurrent < 1 || c.Concurrent > 1024, "concurrent: must be between 1 and 1024")
+	problems.Check(c.ApprovalTime < time.Second || c.ApprovalTime > time.Hour, "approval_time: must be between 1s and 1h")
+	problems.Check(!(c.Propose > 0), "propose: must be above 0")
+	problems.Check(!(c.Propose <= c.Act && c.Act <= 1), "act: must be at most 1 and no less than propose")
 	for i, s := range c.Strategies {
-		if !slices.Contains(recovery.PlanStrategies(), s) {
-			add("strategies[%d]: %q is none of %v", i, short(string(s)), recovery.PlanStrategies())
-		}
+		problems.Check(!slices.Contains(recovery.PlanStrategies(), s), "strategies[%d]: %q is none of %v", i, short(string(s)), recovery.PlanStrategies())
 	}
 	for i, p := range c.Tools {
-		if _, err := path.Match(p, "x"); err != nil || p == "" {
-			add("tools[%d]: %q is not a pattern", i, short(p))
-		}
+		_, err := path.Match(p, "x")
+		problems.Check(err != nil || p == "", "tools[%d]: %q is not a pattern", i, short(p))
 	}
-	if (c.Webhook.SecretEnv != "" || c.Webhook.SecretFile != "") && c.Webhook.URL == "" {
-		add("webhook.url: is needed with a secret")
-	}
-	if c.Webhook.URL != "" && (c.Webhook.SecretEnv == "") == (c.Webhook.SecretFile == "") {
-		add("webhook.secret_env: or webhook.secret_file is needed: what is sent is signed")
-	}
-	return errors.Join(errs...)
+	problems.Check((hook.SecretEnv != "" || hook.SecretFile != "") && hook.URL == "", "webhook.url: is needed with a secret")
+	problems.Check(hook.URL != "" && (hook.SecretEnv == "") == (hook.SecretFile == ""), "webhook.secret_env: or webhook.secret_file is needed: what is sent is signed")
+	return problems.Err()
 }
 
 // band returns the band of a confidence.
