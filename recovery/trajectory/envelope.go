@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/tidwall/gjson"
 
@@ -110,28 +109,15 @@ func namesThing(name string) bool {
 // read reads the fields of one object.
 func (m *Envelope) read(root gjson.Result) {
 	var output, message []string
-	listsErrors := sync.OnceValue(func() bool { return !root.Get("data").IsObject() && errorsOnly(root) })
+	var errors gjson.Result
 	root.ForEach(func(key, value gjson.Result) bool {
 		m.Fields++
 		name := strings.ToLower(key.Str)
 		m.Record = m.Record || namesThing(name)
 		switch name {
-		case "exit_code", "exitcode", "returncode", "return_code", "exit", "exit_status":
-			m.setExit(value)
-		case "code", "status_code", "statuscode", "http_status", "httpstatus":
-			if value.Type == gjson.Number && value.Int() >= 100 && value.Int() < 600 {
-				m.Status = int(value.Int())
-			}
 		case "metadata", "meta":
 			value.ForEach(func(k, w gjson.Result) bool {
-				switch strings.ToLower(k.Str) {
-				case "exit_code", "exitcode", "exit", "returncode":
-					m.setExit(w)
-				case "timed_out", "timedout", "timeout":
-					m.TimedOut = m.TimedOut || w.Type == gjson.True
-				case "suffix": // OpenHands' text about how the command ended
-					m.Ending = w.String()
-				}
+				m.readEnd(strings.ToLower(k.Str), w)
 				return true
 			})
 		case "output", "stdout", "content", "result", "aggregated_output", "observation", "text", "data":
@@ -143,58 +129,74 @@ func (m *Envelope) read(root gjson.Result) {
 				m.HasOutput = true
 			}
 		case "stderr":
-			m.Errors = value.String()
-			m.HasOutput = true
+			m.Errors, m.HasOutput = value.String(), true
 		case "error", "err", "exception", "exception_info", "error_message", "errormessage":
-			if s := describe(value); s != "" {
-				m.Failure = s
-			}
+			m.Failure = cmp.Or(describe(value), m.Failure)
 		case "errors":
-			if s := describe(value); value.IsArray() && s != "" && listsErrors() {
-				m.Failure = s
-			}
-		case "iserror", "is_error", "failed":
-			if value.Type == gjson.True {
-				m.Said = Failed
-			} else if value.Type == gjson.False && m.Said == Unknown {
-				m.Said = Succeeded
-			}
-		case "success", "ok", "succeeded":
-			if value.Type == gjson.False {
-				m.Said = Failed
-			} else if value.Type == gjson.True {
-				m.Said = Succeeded
-			}
-		case "status":
-			switch strings.ToLower(value.Str) {
-			case "error", "failed", "failure", "fail", "errored":
-				m.Said = Failed
-			case "success", "ok", "succeeded", "completed":
-				m.Said = Succeeded
-			case "timeout", "timed_out":
-				m.Said, m.TimedOut = Failed, true
-			}
-			if n := value.Int(); n >= 100 && n < 600 {
-				m.Status = int(n)
-			}
+			errors = value
 		case "level", "severity", "loglevel":
 			m.Logged = true
-		case "timed_out", "timedout", "timeout":
-			m.TimedOut = m.TimedOut || value.Type == gjson.True
 		case "message", "detail", "reason", "msg", "title":
 			message = append(message, describe(value))
+		default:
+			m.readEnd(name, value)
 		}
 		return true
 	})
 	m.Output, m.Message = joined(output), joined(message)
-	if m.Status < 400 || m.Failure != "" {
-		return
+	switch {
+	case m.Failure != "":
+	case errors.IsArray() && errorsOnly(root):
+		m.Failure = describe(errors)
+	case m.Status >= 400: // a response that a tool passes on, or an HTTP API's error page
+		m.Failure = cmp.Or(describe(root.Get("body")), describe(root.Get("message")), m.Message)
 	}
-	// {"status": 429, "headers": …, "body": …}: a response that a tool passes on.
-	m.Failure = describe(root.Get("body"))
-	// {"message": "…", "status": 404, "type"/"path"/"timestamp": …}: an HTTP API's error page.
-	if m.Failure == "" && m.Message != "" && !m.HasOutput {
-		m.Failure = cmp.Or(describe(root.Get("message")), m.Message)
+}
+
+// readEnd reads a field, of the object or of its metadata, that says how the call ended.
+func (m *Envelope) readEnd(name string, value gjson.Result) {
+	switch name {
+	case "exit_code", "exitcode", "returncode", "return_code", "exit", "exit_status":
+		if value.Type == gjson.Number {
+			m.HasExit, m.Exit = true, int(value.Int())
+		}
+	case "code", "status_code", "statuscode", "http_status", "httpstatus":
+		m.setStatus(value)
+	case "iserror", "is_error", "failed":
+		m.setFlag(value, Failed, Succeeded)
+	case "success", "ok", "succeeded":
+		m.setFlag(value, Succeeded, Failed)
+	case "status":
+		m.setStatus(value)
+		switch strings.ToLower(value.Str) {
+		case "error", "failed", "failure", "fail", "errored":
+			m.Said = Failed
+		case "success", "ok", "succeeded", "completed":
+			m.Said = Succeeded
+		case "timeout", "timed_out":
+			m.Said, m.TimedOut = Failed, true
+		}
+	case "timed_out", "timedout", "timeout":
+		m.TimedOut = m.TimedOut || value.Type == gjson.True
+	case "suffix": // OpenHands' text about how the command ended
+		m.Ending = value.String()
+	}
+}
+
+// setStatus sets the status if the value is one of HTTP.
+func (m *Envelope) setStatus(value gjson.Result) {
+	if n := value.Int(); n >= 100 && n < 600 {
+		m.Status = int(n)
+	}
+}
+
+// setFlag sets the state that a flag means if it is true or false.
+func (m *Envelope) setFlag(value gjson.Result, ifTrue, ifFalse State) {
+	switch value.Type {
+	case gjson.True:
+		m.Said = ifTrue
+	case gjson.False:
+		m.Said = ifFalse
 	}
 }
 
@@ -211,12 +213,6 @@ func errorsOnly(root gjson.Result) bool {
 		return only
 	})
 	return only
-}
-
-func (m *Envelope) setExit(value gjson.Result) {
-	if value.Type == gjson.Number {
-		m.HasExit, m.Exit = true, int(value.Int())
-	}
 }
 
 // partsText returns the text of [{"type":"text","text":"…"}, …], or "" for other lists.

@@ -3,6 +3,7 @@ package trajectory
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -44,33 +45,13 @@ func (c *Call) Files() (list []File) {
 	}
 	text := strings.TrimSpace(c.Arguments)
 	for _, m := range patched.FindAllStringSubmatch(strings.ReplaceAll(text, `\n`, "\n"), maxFiles) {
-		switch m[1] {
-		case "Add":
-			add(Created, m[2])
-		case "Delete":
-			add(Deleted, m[2])
-		default:
-			add(Edited, m[2])
-		}
+		add(map[string]Act{"Add": Created, "Delete": Deleted, "Update": Edited, "": Edited}[m[1]], m[2])
 	}
 	if len(list) > 0 {
 		return list
 	}
 	if strings.HasPrefix(text, "{") && readable(text) {
-		var paths []string
-		act := actOf(NameWords(c.Tool))
-		gjson.Parse(text).ForEach(func(key, v gjson.Result) bool {
-			switch name := strings.ToLower(key.Str); {
-			case v.Type != gjson.String:
-			case holding[Plain(name)]&HoldsPath != 0:
-				paths = append(paths, v.Str)
-			case verbNames[name] && !strings.ContainsAny(v.Str, " /|"):
-				if a := actOf(NameWords(v.Str)); a != Read || act == Edited && KindOf(v.Str) == Reader {
-					act = a
-				}
-			}
-			return len(paths) < maxFiles
-		})
+		act, paths := c.named(gjson.Parse(text))
 		for _, p := range paths {
 			add(act, p)
 		}
@@ -79,6 +60,25 @@ func (c *Call) Files() (list []File) {
 		filesOf(c.Line(), add)
 	}
 	return list
+}
+
+// named returns the paths in the arguments of the call, and what the call does to them: by the tool's name, or by an
+// argument that selects the operation.
+func (c *Call) named(arguments gjson.Result) (act Act, paths []string) {
+	act = actOf(NameWords(c.Tool))
+	arguments.ForEach(func(key, v gjson.Result) bool {
+		switch name := strings.ToLower(key.Str); {
+		case v.Type != gjson.String:
+		case holding[Plain(name)]&HoldsPath != 0:
+			paths = append(paths, v.Str)
+		case verbNames[name] && !strings.ContainsAny(v.Str, " /|"):
+			if a := actOf(NameWords(v.Str)); a != Read || act == Edited && KindOf(v.Str) == Reader {
+				act = a
+			}
+		}
+		return len(paths) < maxFiles
+	})
+	return act, paths
 }
 
 // actOf returns the act that the words of a name state.
@@ -101,41 +101,43 @@ func actOf(words []string) Act {
 
 // filesOf finds the words of a command line that name files.
 func filesOf(line string, add func(Act, string)) {
-	file := parsed(line)
-	if file == nil {
-		for _, w := range strings.Fields(line[:min(len(line), maxLine)]) {
+	addFiles := func(act Act, words []string) {
+		for _, w := range words {
 			if isFile(w) {
-				add(Read, w)
+				add(act, w)
 			}
 		}
+	}
+	file := parsed(line)
+	if file == nil {
+		addFiles(Read, strings.Fields(line[:min(len(line), maxLine)]))
 		return
 	}
 	for _, v := range invocations(line, file) {
 		inner := v.innermost()
-		act, program, args := Read, strings.ToLower(inner.Program), inner.Words[1:]
-		switch {
-		case program == "rm" || program == "git" && len(args) > 0 && args[0] == "rm":
-			act = Deleted
-		case program == "touch" || program == "tee" || program == "create":
-			act = Created
-		case program == "sed" && edits(program, args):
-			act = Edited
-		}
-		addAll := func(act Act, words []string) {
-			for _, w := range words {
-				if isFile(w) {
-					add(act, w)
-				}
-			}
-		}
+		program, args := strings.ToLower(inner.Program), inner.Words[1:]
 		if last := len(args) - 1; last > 0 && (program == "cp" || program == "mv") {
-			addAll(Read, args[:last])
-			args, act = args[last:], Created
+			addFiles(Read, args[:last])
+			addFiles(Created, args[last:])
+		} else {
+			addFiles(actOfProgram(program, args), args)
 		}
-		addAll(act, args)
-		addAll(Created, v.Targets)
-		addAll(Read, v.inputs)
+		addFiles(Created, v.Targets)
+		addFiles(Read, v.inputs)
 	}
+}
+
+// actOfProgram returns what a program does to the files among its arguments.
+func actOfProgram(program string, args []string) Act {
+	switch {
+	case program == "rm" || program == "git" && slices.Contains(args, "rm"):
+		return Deleted
+	case program == "touch" || program == "tee" || program == "create":
+		return Created
+	case program == "sed" && edits(program, args):
+		return Edited
+	}
+	return Read
 }
 
 // isFile reports whether a word looks like a file name: it has an extension.

@@ -42,79 +42,118 @@ func ToolOf(t transcript.Tool) Tool {
 func UsesOf(t transcript.Tool) Use { return usesOf(t, Parameters(t)) }
 
 func usesOf(t transcript.Tool, params []Parameter) (out Use) {
-	words := NameWords(t.Name)
-	has := traitsOf(words)
-	is := func(list ...string) bool { return AnyOf(words, list) }
-	about := strings.ToLower(t.Description[:min(len(t.Description), 600)])
-	says := func(list ...string) bool {
-		return slices.ContainsFunc(list, func(w string) bool { return strings.Contains(about, w) })
-	}
-	var takes Holds
-	given := false // to a program, whatever the name of its input
+	s := toolSigns{words: NameWords(t.Name), undeclared: len(params) == 0}
+	s.traits, s.single = traitsOf(s.words), len(s.words) == 1
 	for _, p := range params {
-		takes |= p.Holds
-		given = given || slices.Contains([]string{"input", "code", "args", "argv"}, strings.ToLower(p.Name))
+		s.takes |= p.Holds
 	}
-	unknown, single := len(params) == 0, len(words) == 1
-	path, files := takes&HoldsPath != 0, has&fileWord != 0
-
-	// A tool that asks a person says so; asking a model is something else.
-	person := is("user", "human")
 	switch {
-	case is("clarify", "clarification", "elicit"),
-		is("ask") && (single || person || is("followup", "follow", "question", "questions")),
-		is("question", "questions") && (single || person) && (about == "" || says("user", "human", "person", "ask")),
-		is("input") && person && is("request", "get", "wait"):
+	case s.asksPerson():
 		return UseAsk
-	}
-
-	// A tool that only manages a running command is no shell.
-	commands, strong, weak := takes&HoldsCommand != 0, has&shellWord != 0, has&runWord != 0
-	switch {
-	case has&manageWord != 0 && !commands && (strong || weak):
+	case s.managesCommand():
 		return 0
-	case is("editor", "edit", "replace"):
-	case strong && (commands || unknown || given),
-		weak && commands && !says("sql", "query the"),
-		weak && unknown && has&(otherDomainWord|codeWord) == 0 && !is("code", "cell"),
-		commands && says("shell", "bash", "terminal", "command line", "powershell"):
+	}
+	if s.runsCommands() {
 		out |= UseShell
 	}
-	if has&codeWord != 0 || is("code") && is("execute", "run", "exec", "eval") {
-		if (unknown || takes&HoldsCode != 0) && !is("search", "edit", "read", "list") {
-			out |= UseCode
-		}
+	if s.runsCode() {
+		out |= UseCode
 	}
-	if has&onlineWord != 0 || has&fetchWord != 0 && (unknown || takes&HoldsURL != 0 || slices.ContainsFunc(params, func(p Parameter) bool { return p.Name == "query" })) {
+	if s.fetches() {
 		return out | UseFetch
 	}
-	if out != 0 || has&otherDomainWord != 0 {
+	if out != 0 || s.has(otherDomainWord) {
 		return out
 	}
-	if has&listWord != 0 && (files || path || single || is("ls", "tree", "readdir")) && (unknown || path || says("director", "files")) {
+	if s.has(listWord) && s.opensFiles() {
 		out |= UseList
 	}
-	if has&searchWord != 0 && !is("replace", "edit") && (unknown || path || takes&HoldsPattern != 0) &&
-		(files || path || single || is("grep", "glob", "rg", "ripgrep", "semantic", "name") || says("file", "codebase", "workspace", "director")) {
+	if s.searches() {
 		out |= UseSearch
-		if is("glob") {
+		if s.is("glob") {
 			out |= UseList
 		}
 	}
 	if out != 0 {
 		return out
 	}
-	if has&readWord != 0 && (path || unknown && (files || single)) {
+	if s.has(readWord) && s.opensFiles() {
 		out |= UseRead
 	}
-	patch := is("patch", "diff") && slices.ContainsFunc(params, func(p Parameter) bool { return slices.Contains([]string{"patch", "diff", "input"}, p.Name) })
-	if has&writeWord != 0 && !is("view", "show") && (path || patch || unknown && (files || single || is("editor", "patch", "str"))) {
+	if s.writes() {
 		out |= UseWrite
-	}
-	if out&UseWrite != 0 && is("editor") && (commands || unknown) {
-		out |= UseRead | UseList // "view" shows files and directories
+		if s.is("editor") {
+			out |= UseRead | UseList // "view" shows files and directories
+		}
 	}
 	return out
+}
+
+// toolSigns are the signs of a tool's uses.
+type toolSigns struct {
+	words      []string // of its name
+	traits     trait    // of all words
+	single     bool     // the name is one word
+	takes      Holds    // by all parameters
+	undeclared bool     // it has no parameters, as in histories: only the name counts
+}
+
+func (s *toolSigns) has(t trait) bool { return s.traits&t != 0 }
+
+func (s *toolSigns) is(any ...string) bool { return AnyOf(s.words, any) }
+
+// asksPerson reports whether the tool asks a person. Asking a model is something else, as in ask_expert_model.
+func (s *toolSigns) asksPerson() bool {
+	return s.is("ask") && s.is("user", "human", "followup", "question") || s.single && s.is("question")
+}
+
+// managesCommand reports whether the tool only manages a running command, as BashOutput does.
+func (s *toolSigns) managesCommand() bool {
+	return s.has(manageWord) && s.has(shellWord|runWord) && s.takes&HoldsCommand == 0
+}
+
+// runsCommands reports whether the tool is a shell. An editor also takes a command, the name of its operation. Of a tool
+// without parameters, a name that only says that it runs something may mean code or something else.
+func (s *toolSigns) runsCommands() bool {
+	switch commands := s.takes&HoldsCommand != 0; {
+	case s.is("editor", "edit", "replace"):
+		return false
+	case s.has(shellWord):
+		return commands || s.undeclared
+	case s.has(runWord):
+		return commands || s.undeclared && !s.has(otherDomainWord|codeWord) && !s.is("code", "cell")
+	}
+	return false
+}
+
+// runsCode reports whether the tool runs code: python, execute_code.
+func (s *toolSigns) runsCode() bool {
+	named := s.has(codeWord) || s.is("code") && s.is("execute", "run", "exec", "eval")
+	return named && (s.undeclared || s.takes&HoldsCode != 0)
+}
+
+// fetches reports whether the tool gets something from the network. fetch alone is also a word for databases.
+func (s *toolSigns) fetches() bool {
+	return s.has(onlineWord) || s.has(fetchWord) && (s.undeclared || s.takes&HoldsURL != 0)
+}
+
+// opensFiles reports whether the tool takes a path or, if only its name is known, the name is about files: grep, list_dir.
+func (s *toolSigns) opensFiles() bool {
+	return s.takes&HoldsPath != 0 || s.undeclared && (s.has(fileWord) || s.single)
+}
+
+// searches reports whether the tool finds files or text in files: other tools search for flights.
+func (s *toolSigns) searches() bool {
+	if !s.has(searchWord) || s.is("replace", "edit") {
+		return false
+	}
+	inFiles := s.takes&HoldsPath != 0 || s.has(fileWord) || s.single || s.is("grep", "glob", "rg", "ripgrep", "semantic", "name")
+	return inFiles && (s.undeclared || s.takes&(HoldsPath|HoldsPattern) != 0)
+}
+
+// writes reports whether the tool changes files. A patch names its files itself.
+func (s *toolSigns) writes() bool {
+	return s.has(writeWord) && (s.opensFiles() || s.is("patch", "diff") || s.undeclared && s.is("editor", "str"))
 }
 
 // AnyOf reports whether two lists of words have a common word.
@@ -131,7 +170,7 @@ var phrases = []string{"shell command", "bash command", "terminal command", "sys
 // its parameters. It is true if unclear, for callers that have no call yet; for an actual call see [Call.Reads].
 func Changes(t transcript.Tool) bool {
 	name := NameWords(t.Name)
-	for len(name) > 1 && (name[0] == "mcp" || name[0] == "functions" || name[0] == "tool" || name[0] == "api") {
+	if len(name) > 1 && name[0] == "mcp" {
 		name = name[1:]
 	}
 	if slices.ContainsFunc(Parameters(t), func(p Parameter) bool { return p.Holds&HoldsCommand != 0 || strings.EqualFold(p.Name, "sql") }) {
@@ -236,9 +275,6 @@ func holdsOf(name string, schema gjson.Result) Holds {
 	}
 	if kind := schema.Get("type").Str; kind != "" && kind != "string" && kind != "array" {
 		return 0
-	}
-	if f := schema.Get("format").Str; f == "uri" || f == "url" {
-		return HoldsURL
 	}
 	about := strings.ToLower(schema.Get("description").Str)
 	about = about[:min(len(about), 80)]

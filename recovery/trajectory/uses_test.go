@@ -74,6 +74,7 @@ func TestUsesOf(t *testing.T) {
 		{"directory_tree", "", []string{"*path", "string"}, li},
 		{"fetch", "Fetches a URL", []string{"*url", "string"}, fe},
 		{"python", "Runs Python code", []string{"*code", "string"}, code},
+		{"execute_code", "", []string{"*code", "string"}, code},
 		// What shows the output of a command runs none; what fetches and runs does.
 		{"get_command_output", "", []string{"*id", "string"}, 0},
 		{"get_command_output", "", nil, 0},
