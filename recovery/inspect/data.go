@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
@@ -14,77 +15,107 @@ const fewLines = 6
 // hintLines limits how many lines at the beginning may be hints.
 const hintLines = 3
 
-// judgeData looks for a reading tool's own error: the result is short and begins with it.
+// judgeData looks for an error of the reading tool or command itself. Everything else that the result says is content.
 func (v *view) judgeData() finding {
-	if len(v.lines) == 0 {
+	data := finding{rule: "data"}
+	switch {
+	case len(v.lines) == 0:
+		return finding{}
+	case v.structured && schemaProblems.MatchString(v.text):
+		return finding{true, recovery.InvalidArguments, worded, "schema-problems", firstLine(v.text)}
+	case v.structured:
+		return finding{rule: "json-data"}
+	case v.outcome == succeeded && v.kind == trajectory.Reader:
+		return data
+	}
+	if f := v.programsError(); f.failed {
+		return f
+	}
+	r, first := v.failure(&v.lines[0], 0, false), v.lines[0].text
+	switch {
+	case v.kind == trajectory.Reader && len(v.lines) > 1 && v.is(0, logged):
+		return data
+	case r != nil && (v.refusesCall(r) || len(v.lines) <= fewLines/2 && v.namesFile(first)):
+		return v.findingOf(r, first, likely)
+	case v.kind != trajectory.Reader:
+		return data
+	}
+	if f := v.readersError(r); f.failed {
+		return f
+	}
+	return data
+}
+
+// programsError finds an error that a program of the command line prints under its name, as the first or the last line.
+func (v *view) programsError() finding {
+	last := len(v.lines) - 1
+	for _, i := range []int{0, last} {
+		text := v.lines[i].text
+		own, git := v.speaks(text)
+		if !own || i == 0 && last > 0 && strings.Contains(v.call.Line(), "||") { // the alternative printed more
+			continue
+		}
+		if r := v.failure(&v.lines[i], i, git && v.namesFile(text)); r != nil && !v.excused(r) {
+			return v.runsProgram(v.findingOf(r, text, likely))
+		}
+		if v.outcome == unknown && !git && v.is(i, otherFailure) && !v.is(i, logged) {
+			return finding{true, recovery.CategoryNone, possible, "other-error", text}
+		}
+	}
+	return finding{}
+}
+
+// speaks reports whether a line begins with the name of a program of the command line or of its shell, or comes from a
+// script that changes the directory for the command. git's errors have no name before them.
+func (v *view) speaks(line string) (own, git bool) {
+	name, _, ok := strings.Cut(line, ": ")
+	programs := v.call.Command().Programs
+	if !ok || len(programs) == 0 {
+		return false, false
+	}
+	name = strings.ToLower(strings.TrimRight(name, " ")) // PowerShell puts a space before the colon
+	if (name == "fatal" || name == "error") && !slices.ContainsFunc(programs, notGit) {
+		return true, true
+	}
+	if shellName.MatchString(name) || slices.Contains(programs, name) {
+		return true, false
+	}
+	_, about, changes := strings.Cut(line, ": cd: ")
+	dir, _, _ := strings.Cut(about, ": ")
+	return changes && strings.Contains(v.call.Line(), "cd "+dir), false
+}
+
+// refusesCall reports whether the rule that matches the first line of a short result is about the call itself: its
+// arguments, or a tool that does not exist.
+func (v *view) refusesCall(r *rule.Rule) bool {
+	aboutCall := category(r) == recovery.InvalidArguments || category(r) == recovery.ToolNotFound
+	return aboutCall && len(v.lines[0].text) < 300 && len(v.text) < 4000 && (len(v.lines) <= 2 || v.is(0, callError)) && !v.quoted(0, r)
+}
+
+// readersError finds a reading tool's error at the beginning of a short result. r is the rule that matches the first line,
+// or nil.
+func (v *view) readersError(r *rule.Rule) finding {
+	first, own := v.lines[0].text, v.is(0, readerError)
+	if r == nil && !own {
 		return finding{}
 	}
-	if v.structured {
-		if schemaProblems.MatchString(v.text) {
-			return finding{true, recovery.InvalidArguments, worded, "schema-problems", firstLine(v.text)}
-		}
-		return finding{rule: "json-data"}
-	}
-	if v.outcome == succeeded && v.kind == trajectory.Reader || strings.HasPrefix(v.text, "[ERROR]") && consoleList.MatchString(v.text) {
-		return finding{rule: "data"}
-	}
-	first, last := v.lines[0].text, len(v.lines)-1
-	for _, i := range []int{0, last} {
-		program, _, ok := strings.Cut(v.lines[i].text, ": ")
-		programs := v.call.Command().Programs
-		if !ok || len(programs) == 0 || i == 0 && last > 0 && strings.Contains(v.call.Line(), "||") { // the alternative printed more
-			continue
-		}
-		program = strings.ToLower(strings.TrimRight(program, " ")) // PowerShell puts a space before the colon
-		bySelf := (program == "fatal" || program == "error") && !slices.ContainsFunc(programs, notGit)
-		_, about, changes := strings.Cut(v.lines[i].text, ": cd: ") // by a script that an agent runs for the command
-		dir, _, _ := strings.Cut(about, ": ")
-		changes = changes && strings.Contains(v.call.Line(), "cd "+dir)
-		if !bySelf && !changes && !shellName.MatchString(program) && !slices.Contains(programs, program) {
-			continue
-		}
-		if r := v.failure(&v.lines[i], i, bySelf && v.namesFile(v.lines[i].text)); r != nil && !v.excused(r) {
-			return v.runsProgram(v.findingOf(r, v.lines[i].text, likely))
-		}
-		if v.outcome == unknown && !bySelf && v.is(i, otherFailure) && !v.is(i, logged) {
-			return finding{true, recovery.CategoryNone, possible, "other-error", v.lines[i].text}
-		}
-	}
-	strictly := v.failure(&v.lines[0], 0, false)
-	if v.kind == trajectory.Reader && last > 0 && v.is(0, logged) {
-		return finding{rule: "data"}
-	}
-	if r := strictly; r != nil && (category(r) == recovery.InvalidArguments || category(r) == recovery.ToolNotFound) && len(first) < 300 && len(v.text) < 4000 &&
-		(len(v.lines) <= 2 || v.is(0, callError)) && !v.quoted(0, r) {
-		return v.findingOf(r, first, likely)
-	}
-	if strictly != nil && len(v.lines) <= fewLines/2 && v.namesFile(first) {
-		return v.findingOf(strictly, first, likely)
-	}
-	own := v.is(0, readerError)
-	if v.kind != trajectory.Reader || strictly == nil && !own {
-		return finding{rule: "data"}
-	}
 	for i := 1; i < min(len(v.lines), hintLines); i++ {
-		if v.is(i, hint) { // a hint of the reading tool after its refusal
+		if v.is(i, hint) { // of the reading tool, below its error
 			v.lines = v.lines[:i]
 		}
 	}
-	if len(v.lines) > fewLines || len(v.text) > 1500 || v.is(0, numbered) {
-		return finding{rule: "data"}
-	}
-	if r := strictly; r != nil && (len(v.lines) <= 2 || own) && !v.quoted(0, r) {
+	switch {
+	case len(v.lines) > fewLines, len(v.text) > 1500, v.is(0, numbered):
+		return finding{}
+	case r != nil && (len(v.lines) <= 2 || own) && !v.quoted(0, r):
 		return v.findingOf(r, first, likely)
+	case !own || len(v.lines) > 3:
+		return finding{}
 	}
-	if own {
-		if r := v.failure(&v.lines[0], 0, true); r != nil && len(v.lines) <= 2 {
-			return v.findingOf(r, first, worded)
-		}
-		if len(v.lines) <= 3 {
-			return finding{true, recovery.CategoryNone, other, "reader-error", first}
-		}
+	if r := v.failure(&v.lines[0], 0, true); r != nil && len(v.lines) <= 2 {
+		return v.findingOf(r, first, worded)
 	}
-	return finding{rule: "data"}
+	return finding{true, recovery.CategoryNone, other, "reader-error", first}
 }
 
 // readerRefused reports whether a reading tool returned one sentence that says that it failed: about its arguments, or

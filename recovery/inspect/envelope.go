@@ -75,18 +75,12 @@ func (v *view) unwrapFiles(text string) (inner string, ok bool) {
 // unwrapJSON reads results that are one JSON value.
 func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 	m, ok := trajectory.ReadEnvelope(text)
-	switch {
-	case !ok:
+	if !ok {
 		return text, "", false
-	case m.Fields == 0:
-		v.structured = true
-		return cmp.Or(m.Output, text), "", m.HasOutput
 	}
 	v.structured = true
-	if v.kind == trajectory.Reader && !m.HasOutput && m.Said == unknown && m.Failure == "" && (m.Message == "" || m.Fields > 3) {
-		return text, "", false
-	}
-	if m.HasExit && (m.HasOutput || m.Errors != "" || m.Fields <= 3) {
+	switch {
+	case m.HasExit && (m.HasOutput || m.Fields <= 3):
 		v.setExit(m.Exit, "json-exit-code")
 		if m.TimedOut {
 			v.decided = finding{true, recovery.ToolTimeout, certain, "json-timed-out", firstLine(m.Errors, m.Output)}
@@ -95,38 +89,29 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 			m.Errors = join(m.Errors, m.Failure)
 		}
 		return join(m.Output, m.Ending), m.Errors, true
-	}
-	if s := m.Failure; s != "" {
-		if v.outcome == failed && v.hasExit || m.Said == succeeded {
-			return text, "", false
-		}
+	case m.Failure != "" && m.Said != succeeded:
 		v.set(failed, "json-error")
-		if m.Message != "" && !strings.ContainsAny(s, " \n") {
-			s += "\n" + m.Message // a code and its text
-		}
+		text = join(m.Failure, m.Message)
 		if m.Status >= 400 {
-			s += "\nHTTP status " + strconv.Itoa(m.Status)
+			text += "\nHTTP status " + strconv.Itoa(m.Status)
 		}
-		return s, "", true
-	}
-	if m.Said == unknown && !m.Logged && !m.Record && m.Message != "" && !m.HasOutput && m.Fields <= 4 {
-		if r := v.match(m.Message); r != nil {
+		return text, "", true
+	case m.Said == failed:
+		v.set(failed, "json-status")
+		return join(m.Message, m.Output), m.Errors, m.Message+m.Output+m.Errors != ""
+	case m.Said == succeeded:
+		v.set(succeeded, "json-status")
+	case m.Message != "" && !m.HasOutput && m.Fields <= 4 && !m.Logged && !m.Record:
+		if v.match(m.Message) != nil {
 			v.set(failed, "json-message")
 			return m.Message, "", true
 		}
-		if m.Fields <= 2 && v.outcome == unknown && v.kind != trajectory.Reader && !v.onlyReads() && v.rules.says(m.Message, shortFailure) && !v.rules.says(m.Message, goesOn) {
+		if m.Fields <= 2 && v.outcome == unknown && !v.onlyReads() && v.rules.says(m.Message, shortFailure) && !v.rules.says(m.Message, goesOn) {
 			v.decided = finding{true, recovery.CategoryNone, possible, "json-message", m.Message}
 		}
 	}
-	if m.Said == failed {
-		v.set(failed, "json-status")
-		return join(m.Message, m.Output), m.Errors, m.Message+m.Output+m.Errors != ""
-	}
-	if m.Said == succeeded && v.outcome == unknown {
-		v.set(succeeded, "json-status")
-	}
-	if m.HasOutput && m.Fields <= 6 {
-		return m.Output, m.Errors, m.Output != "" || m.Errors != ""
+	if m.Fields <= 6 && m.Output+m.Errors != "" {
+		return m.Output, m.Errors, true
 	}
 	return text, "", false
 }
@@ -284,6 +269,11 @@ func (v *view) wraps(l *line, first bool) bool {
 // a first message with one of another level below it.
 var consoleList = recovery.NewPattern(`^\[ERROR\] [^\n]* @ \S+:\d+(?:\n|$)|^\[ERROR\] [^\n]*\n\[(?:ERROR|WARNING|WARN|INFO|LOG|DEBUG|VERBOSE|TRACE)\] `)
 
+// listsMessages reports whether a text is such a list.
+func listsMessages(text string) bool {
+	return strings.HasPrefix(text, "[ERROR]") && consoleList.MatchString(text)
+}
+
 // stackLine matches the first frame of a stack trace.
 var stackLine = recovery.NewPattern(`^\s+at \S`)
 
@@ -304,26 +294,15 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 			return text[len(m[0]):], "", true
 		}
 	}
-	m := v.rules.Submatch(v.rules.of[errorHead], l.hits, &s)
-	if m == nil || len(m[0]) == len(text) || v.outcome == failed && !strings.HasPrefix(text, "MCP") {
+	if v.rules.Submatch(v.rules.of[errorHead], l.hits, &s) == nil || listsMessages(text) || v.outcome == unknown && v.onlyReads() || // content that the command read
+		v.kind == trajectory.Reader && (len(text) > 2000 || strings.Count(text, "\n") > 20) { // a file that begins with such a line
 		return text, "", false
-	}
-	if strings.HasPrefix(text, "[ERROR]") && consoleList.MatchString(text) {
-		return text, "", false
-	}
-	if v.outcome == unknown && v.onlyReads() {
-		return text, "", false // content that the command read
-	}
-	if v.kind == trajectory.Reader && (len(text) > 2000 || strings.Count(text, "\n") > 20) {
-		return text, "", false // a file that begins with such a line
 	}
 	if v.outcome != succeeded {
 		v.set(failed, "error-envelope")
-	} else if strings.HasPrefix(text, "Error: ") && strings.Count(text, "\n") < 3 {
+	} else if strings.HasPrefix(text, "Error: ") && strings.Count(text, "\n") < 3 && !errorName.MatchString(more) { // no list of errors that was read from a file
 		v.decided = finding{true, recovery.CategoryNone, possible, "error-line", text}
-		if errorName.MatchString(more) {
-			v.decided = finding{} // a list of errors that was read from a file
-		} else if r := v.match(first); r != nil && (more == "" || stackLine.MatchString(more)) {
+		if r := v.match(first); r != nil && (more == "" || stackLine.MatchString(more)) {
 			v.decided = v.findingOf(r, first, worded)
 		}
 	}

@@ -39,23 +39,7 @@ func (v *view) explains(i int) bool {
 // lineRules looks for the line that names the failure.
 func (v *view) lineRules() finding {
 	end := v.end()
-	var best *rule.Rule
-	at, guessed := -1, false
-	for i := end - 1; i >= 0; i-- {
-		r, guesses := v.evidence(i, end, best == nil || guessed)
-		if r == nil {
-			continue
-		}
-		if best != nil && category(best) == recovery.CommandNotFound && v.exit == 127 && at == end-1 {
-			break // the shell itself says so, in its last line
-		}
-		if best != nil && best.Name == "server-answered" {
-			break // at the last address that was tried, after the server was reached
-		}
-		if best == nil || guessed && !guesses || at-i <= cluster {
-			best, at, guessed = r, i, guesses
-		}
-	}
+	best, guessed, at := v.namingLine(end)
 	if best == nil || guessed {
 		if line, ok := v.usageError(); ok {
 			return finding{true, recovery.InvalidArguments, likely, "try-help", line}
@@ -70,23 +54,43 @@ func (v *view) lineRules() finding {
 	switch {
 	case !sure || v.is(at, opinion) || f.category == recovery.FileNotFound && programOrFile(text, ""):
 		f.confidence = doubtful
-	case v.outcome == failed && guessed && at > 0 && at < end-tailPlaces && !v.is(at, errorLine) && (end > 3*shortResult || v.is(at, logged) || v.warned(at)):
-		f.confidence = possible // an error during the run, not the final one
-	case v.outcome == failed && guessed && at < end-1 && v.is(at, logged):
+	case guessed && v.duringRun(at, end):
 		f.confidence = possible
-	case v.outcome == failed && guessed:
+	case guessed || v.outcome == succeeded:
 		f.confidence = worded
-	case v.outcome == failed:
-	case v.outcome == succeeded:
-		f.confidence = worded
-	case guessed && !v.stated(at, end):
-		f.confidence = possible
-	case guessed:
-		f.confidence = worded
-	default:
+	case v.outcome == unknown:
 		f.confidence = likely
 	}
 	return v.runsProgram(f)
+}
+
+// duringRun reports whether line at seems to be about an error during the run, and not about its end.
+func (v *view) duringRun(at, end int) bool {
+	if v.is(at, logged) {
+		return at < end-1
+	}
+	return at > 0 && at < end-tailPlaces && (end > 3*shortResult || v.warned(at))
+}
+
+// namingLine returns the rule that names the failure and its line: the last line with evidence, or the first of the lines
+// just above it, whose errors it only continues. A guess counts only if nothing else does.
+func (v *view) namingLine(end int) (best *rule.Rule, guessed bool, at int) {
+	for i := end - 1; i >= 0; i-- {
+		r, guesses := v.evidence(i, end, best == nil || guessed)
+		if r == nil {
+			continue
+		}
+		if best != nil && v.exit == 127 && at == end-1 {
+			break // the shell itself says so, in its last line
+		}
+		if best != nil && best.Name == "server-answered" {
+			break // at the last address that was tried, after the server was reached
+		}
+		if best == nil || guessed && !guesses || at-i <= cluster {
+			best, at, guessed = r, i, guesses
+		}
+	}
+	return best, guessed, at
 }
 
 // category returns the category of a rule about failures.
@@ -219,9 +223,9 @@ func (v *view) foreign(i int) bool {
 }
 
 var (
-	// saysFailed matches a sentence that says what could not be done, byProgram one after a program's name.
-	saysFailed = recovery.NewPattern(`^(?i:failed to|failure|unable to|could not|couldn['’]t|cannot|can['’]t) `)
-	byProgram  = recovery.NewPattern(`^[\w./-]{1,40}: (?i:failed to|unable to|could not|couldn['’]t|cannot|can['’]t) `)
+	// couldNot matches a sentence that says what could not be done, byProgram one after a program's name.
+	couldNot  = recovery.NewPattern(`^(?i:failed to|failure|unable to|could not|couldn['’]t|cannot|can['’]t) `)
+	byProgram = recovery.NewPattern(`^[\w./-]{1,40}: (?i:failed to|unable to|could not|couldn['’]t|cannot|can['’]t) `)
 	// errorTitle matches a title above an error.
 	errorTitle = recovery.NewPattern(`^(?i:error|fatal):$`)
 )
@@ -234,7 +238,7 @@ func (v *view) statement(i, end int) bool {
 	}
 	text := v.lines[i].text
 	return v.is(i, otherFailure) || v.namesTool(i) || end <= shortResult &&
-		(i == end-1 && saysFailed.MatchString(text) || byProgram.MatchString(text) || i > 0 && errorTitle.MatchString(v.lines[i-1].text))
+		(i == end-1 && couldNot.MatchString(text) || byProgram.MatchString(text) || i > 0 && errorTitle.MatchString(v.lines[i-1].text))
 }
 
 // namesTool reports whether the result is one line that names the called tool, as only an error in place of the
@@ -335,23 +339,23 @@ var ofError = recovery.NewPattern(`^(?:note: This (?:error|is an issue)\b|hint: 
 // otherFailure finds a failure of no known category where errors usually are.
 func (v *view) otherFailure() (line string, ok bool) {
 	end := len(v.lines)
-	if end > 0 && strings.HasPrefix(v.lines[0].text, "[ERROR]") && consoleList.MatchString(v.text) {
+	if listsMessages(v.text) {
 		return "", false
 	}
 	if end > 1 && strings.HasPrefix(strings.TrimLeft(v.lines[end-1].text, " +"), recordEnd) {
 		return v.lines[0].text, true
 	}
-	if end > 0 && v.kind == trajectory.Shell && ofError.MatchString(v.lines[end-1].text) {
+	if end > 0 && ofError.MatchString(v.lines[end-1].text) {
 		return v.lines[end-1].text, true
 	}
 	for end > 1 && v.is(end-1, follows) {
 		end--
 	}
 	for i := end - 1; i >= 0; i-- {
-		if i != 0 && i < end-tailPlaces && i < v.report() {
+		if i < end-tailPlaces && i < v.report() {
 			i = 0
 		}
-		if v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, wentOn) && !v.wentOnAfter(i) && !(i == 0 && end > 2*shortResult && v.kind == trajectory.Other) {
+		if v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, wentOn) && !v.wentOnAfter(i) {
 			return v.lines[i].text, true
 		}
 	}
@@ -367,40 +371,44 @@ const (
 // briefFailure finds a sentence that says, as the first or last line of a short result, that the call failed, or a
 // program's usage that was not asked for.
 func (v *view) briefFailure() (line string, ok bool) {
-	command := v.call.Line()
 	if len(v.lines) == 0 || v.kind == trajectory.Code || v.tells() {
 		return "", false
 	}
-	if v.kind == trajectory.Editor && len(v.lines[0].text) <= briefText && v.refusedArguments(0) { // what it shows below is the file
-		return v.lines[0].text, true
-	}
-	if len(v.lines) > briefLines || len(v.text) > briefText {
-		return "", false
-	}
-	if first := v.lines[0].text; v.unfinished && refuses(first) && !v.is(0, goesOn) || len(v.lines) <= 2 && v.refusedArguments(0) {
+	first, brief := v.lines[0].text, len(v.lines) <= briefLines && len(v.text) <= briefText
+	if (brief || v.kind == trajectory.Editor) && v.refusedArguments(0) { // below it an editor shows the file
 		return first, true
 	}
+	if !brief {
+		return "", false
+	}
+	if v.unfinished && refuses(first) {
+		return first, true
+	}
+	command := v.call.Line()
 	if v.prints(nil) || v.kind == trajectory.Shell && command == "" && !strings.Contains(v.call.Arguments, `":`) || v.inlineCode() {
 		return "", false
 	}
-	last := 0 // what a tool says of a call comes first; a program may tell of its work before
-	if v.kind == trajectory.Shell {
-		for last = len(v.lines) - 1; last > 0 && v.is(last, follows); {
+	if v.lacksResource(first) || v.saysFailed(0) {
+		return first, true
+	}
+	if v.kind == trajectory.Shell { // a program may tell of its work before; a tool says first that it failed
+		last := len(v.lines) - 1
+		for last > 0 && v.is(last, follows) {
 			last--
 		}
-	}
-	if v.lacksResource(v.lines[0].text) {
-		return v.lines[0].text, true
-	}
-	for _, i := range []int{0, last} {
-		text := v.lines[i].text
-		alone := len(v.lines) == 1 && !v.is(i, wentOn) && !v.quotesSource(i) // no entry among others of a log or of tests
-		if v.is(i, shortFailure) && !v.is(i, goesOn) && (alone || !v.foreign(i)) && !v.quotation(i) && !v.listed(i) && !v.warned(i) && !v.wentOnAfter(i) && !strings.Contains(command, text) {
-			return text, true
+		if v.saysFailed(last) {
+			return v.lines[last].text, true
 		}
 	}
-	first := v.lines[0].text
 	return first, showsUsage.MatchString(first) && !asksUsage.MatchString(v.call.Tool+" "+command)
+}
+
+// saysFailed reports whether line i of a short result says that the call failed. Where it is the only line, it is no entry
+// among others of a log or of tests.
+func (v *view) saysFailed(i int) bool {
+	text := v.lines[i].text
+	return v.is(i, shortFailure) && !v.is(i, goesOn) && (len(v.lines) == 1 || !v.foreign(i)) && !v.quotation(i) && !v.warned(i) &&
+		!v.wentOnAfter(i) && !strings.Contains(v.call.Line(), text)
 }
 
 // codeFlag matches a command that passes code to an interpreter, whose output is what the code prints.

@@ -8,9 +8,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// limitAtEnd matches the end of an exception's message that contains the whole command.
-var limitAtEnd = recovery.NewPattern(`\btimed out after \d+(?:\.\d+)? ?(?:s|sec|seconds|ms|milliseconds|minutes)\.?$`)
-
 // endedCommand matches the message of an agent that quotes the command, which may span several lines:
 // mini-swe-agent, SWE-agent.
 var endedCommand = recovery.NewPattern(`(?s)^The (?:last )?command (?:<command>.*?</command>|'.*?'|".*?"|\x60.*?\x60) (?:(?:has |` +
@@ -26,39 +23,21 @@ func (v *view) quotedCommand() finding {
 
 // outOfTime finds that the call hit a time limit. This is the failure, whatever the output before it says.
 func (v *view) outOfTime() finding {
-	if len(v.lines) == 0 && v.exit != 124 {
-		return finding{}
-	}
-	f := finding{true, recovery.ToolTimeout, likely, "ended-for-time", ""}
-	if v.outcome == succeeded { // behind a pipe only a certain form at the beginning counts
-		if r := v.first(0, ended); r != nil && r.Sure == certainly {
-			f.line = v.lines[0].text
-			return f
-		}
-		return finding{}
-	}
 	if f := v.quotedCommand(); f.failed {
 		return f
 	}
-	text := v.lines
-	if v.stderr >= 0 {
-		text = v.lines[:v.stderr]
-		for i := v.stderr; i < len(v.lines); i++ {
-			if v.is(i, ended) || v.hasExit && v.exit < 0 && limitAtEnd.MatchString(v.lines[i].text) {
-				f.line = v.lines[i].text
-				return f
-			}
+	for i := range v.lines {
+		if v.outcome == succeeded && i > 0 {
+			break // behind a pipe only a certain form at the beginning counts
+		}
+		r := v.first(i, ended)
+		if r != nil && (r.Sure == certainly || v.outcome != succeeded && (i < 2 || i >= len(v.lines)-2)) {
+			return finding{true, recovery.ToolTimeout, likely, "ended-for-time", v.lines[i].text}
 		}
 	}
-	for i := range text {
-		if r := v.first(i, ended); r != nil && (i < 2 || i >= len(text)-2 || r.Sure == certainly && i >= len(text)-maxSummary) {
-			f.line = text[i].text
-			return f
-		}
-	}
-	if v.hasExit && v.exit == 124 && !slices.ContainsFunc(v.lines, byXargs) {
-		f.line, f.rule = v.lastLine(), "exit-124"
-		return f
+	// xargs also exits with 124 when a program exited with 255.
+	if v.exit == 124 && !slices.ContainsFunc(v.lines, func(l line) bool { return strings.HasPrefix(l.text, "xargs: ") }) {
+		return finding{true, recovery.ToolTimeout, likely, "exit-124", v.lastLine()}
 	}
 	return finding{}
 }
@@ -90,6 +69,3 @@ func (v *view) readerStopped() finding {
 	}
 	return finding{}
 }
-
-// byXargs reports whether a line is from xargs, which also exits with 124 when a program exited with 255.
-func byXargs(l line) bool { return strings.HasPrefix(l.text, "xargs: ") }

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -21,111 +22,95 @@ var (
 
 // traceback finds the exception at the end of the last Python traceback.
 func (v *view) traceback() finding {
-	if !strings.Contains(v.text, tracebackSign) {
-		return v.bareException()
-	}
-	at := -1
-	for i := len(v.lines) - 1; i >= 0; i-- {
-		if tracebackHead.MatchString(v.lines[i].text) {
-			at = i
-			break
-		}
-	}
+	at := v.lastTraceback()
 	if at < 0 {
 		return v.bareException()
 	}
-	first, last := -1, -1
-	for i := at + 1; i < len(v.lines); i++ {
-		line := v.lines[i].text
-		if line[0] == ' ' || line[0] == '\t' {
-			continue
-		}
-		m := exceptionLine.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		if first < 0 && v.lines[i-1].text[0] == ' ' {
-			first = i
-		}
-		if exceptionName.MatchString(m[1]) {
-			last = i
-		}
-	}
-	end := first
-	if last >= 0 && (end < 0 || !exceptionName.MatchString(nameOf(v.lines[end].text))) {
-		end = last
-	}
+	end := v.exceptionBelow(at)
 	if end < 0 {
 		return finding{}
 	}
-	tail := len(v.lines) - 1 - end
+	line, below := v.lines[end].text, len(v.lines)-1-end
 	switch {
 	case v.outcome == failed:
-	case v.wentOnAfter(end), strings.HasPrefix(v.lines[end].text, "BrokenPipeError"): // its reader had enough
-		return finding{}
-	case v.outcome == succeeded && at == 0 && tail <= 2:
-		// behind a pipe that hides the exit code, or printed by a program that continued
-	case v.outcome == unknown && (at <= 1 || tail <= 3):
-	default:
+	case v.wentOnAfter(end), strings.HasPrefix(line, "BrokenPipeError"), // its reader had enough
+		v.outcome == succeeded && (at > 0 || below > 2), // a program that continued, and no pipe that hides the exit code
+		v.outcome == unknown && at > 1 && below > 3:
 		return finding{}
 	}
-	line := v.lines[end].text
-	if end+1 < len(v.lines) && len(line) < 200 && (strings.HasSuffix(line, ":") || !strings.Contains(line, ": ")) && v.lines[end+1].text[0] != '[' {
+	if end+1 < len(v.lines) && (strings.HasSuffix(line, ":") || !strings.Contains(line, ": ")) {
 		line += " " + strings.TrimSpace(v.lines[end+1].text)
 	}
-	f := finding{failed: true, category: recovery.CategoryNone, confidence: other, rule: "python-exception", line: line}
-	if category, rule := v.exception(line, joinLines(v.lines[at:end])); rule != "" {
-		f.category, f.rule, f.confidence = category, rule, certain
-		if rule == signatureRule || programOrFile(line, joinLines(v.lines[at:end])) {
-			f.confidence = doubtful
-		} else if v.outcome == unknown {
-			f.confidence = likely
-		}
-		if v.outcome == succeeded {
-			f.confidence = min(f.confidence, worded)
-		}
+	category, rule := v.exception(line, joinLines(v.lines[at:end]))
+	f := finding{true, category, worded, rule, line}
+	switch {
+	case rule == "":
+		f.rule, f.confidence = "python-exception", other
+	case rule == signatureRule:
+		f.confidence = doubtful
+	case v.outcome == failed:
+		f.confidence = certain
+	case v.outcome == unknown:
+		f.confidence = likely
 	}
 	return f
+}
+
+// lastTraceback returns the index of the line that begins the last traceback, or -1.
+func (v *view) lastTraceback() int {
+	if !strings.Contains(v.text, tracebackSign) {
+		return -1
+	}
+	for i := len(v.lines) - 1; i >= 0; i-- {
+		if tracebackHead.MatchString(v.lines[i].text) {
+			return i
+		}
+	}
+	return -1
+}
+
+// exceptionBelow returns the index of the exception of the traceback that begins at line at: the first one directly below
+// a frame, or else the last line that names one; -1 for none.
+func (v *view) exceptionBelow(at int) int {
+	named := -1
+	for i := at + 1; i < len(v.lines); i++ {
+		m := exceptionLine.FindStringSubmatch(v.lines[i].text)
+		switch {
+		case m == nil:
+		case v.lines[i-1].text[0] == ' ':
+			return i
+		case exceptionName.MatchString(m[1]):
+			named = i
+		}
+	}
+	return named
 }
 
 // bareException reads the end of a traceback whose beginning was cut off, for example by tail -1: only frames,
 // and an exception whose name gives the category.
 func (v *view) bareException() finding {
 	n := len(v.lines)
-	if n == 0 || n > shortResult || v.stderr >= 0 && v.stderr < n-1 {
+	if n == 0 || n > shortResult {
 		return finding{}
 	}
-	line := v.lines[n-1].text
-	if name, message, ok := shownException(line); ok && n == 1 && v.kind == trajectory.Code {
-		line = name + ": " + message
+	last := v.lines[n-1].text
+	if name, message, ok := shownException(last); ok && v.kind == trajectory.Code {
+		last = name + ": " + message
 	}
-	m := exceptionLine.FindStringSubmatch(line)
-	if m == nil || strings.HasPrefix(line, "Error") || len(line) > maxRuleLine {
+	m := exceptionLine.FindStringSubmatch(last)
+	if m == nil || categoryOf(m[1]) == recovery.CategoryNone || !strings.Contains(m[1], ".") && !ownName.MatchString(m[1]) ||
+		slices.ContainsFunc(v.lines[:n-1], func(l line) bool { return !frame.MatchString(l.text) }) {
 		return finding{}
 	}
-	for _, above := range v.lines[:n-1] {
-		if !frame.MatchString(above.text) {
-			return finding{}
-		}
+	category, rule := v.exception(last, "")
+	f := finding{rule != "", category, likely, rule, last}
+	switch {
+	case programOrFile(last, joinLines(v.lines[:n-1])):
+		f.confidence = doubtful
+	case v.outcome == succeeded:
+		f.confidence = worded
 	}
-	for _, row := range exceptions {
-		if !row.names.MatchString(m[1]) || n == 1 && !strings.Contains(m[1], ".") && !ownName.MatchString(m[1]) {
-			continue
-		}
-		category, rule := v.exception(line, "")
-		if rule == "" || category == recovery.InvalidArguments {
-			return finding{}
-		}
-		f := finding{true, category, likely, rule, line}
-		switch {
-		case programOrFile(line, joinLines(v.lines[:n-1])):
-			f.confidence = doubtful
-		case v.outcome == succeeded:
-			f.confidence = worded
-		}
-		return f
-	}
-	return finding{}
+	return f
 }
 
 // signatureRule is the rule for a call with wrong arguments inside a program, which is as often the author's
@@ -146,11 +131,6 @@ func shownException(line string) (name, message string, ok bool) {
 		message = "[Errno " + m[2] + "] " + message
 	}
 	return m[1], message, true
-}
-
-func nameOf(line string) string {
-	name, _, _ := strings.Cut(line, ":")
-	return name
 }
 
 // exceptions are Python exception classes whose names give the category.
@@ -179,17 +159,24 @@ var errnos = map[string]recovery.Category{
 	"1": recovery.PermissionDenied, "2": recovery.FileNotFound, "13": recovery.PermissionDenied, "20": recovery.FileNotFound,
 	"28": recovery.DiskFull, "30": recovery.PermissionDenied, "122": recovery.DiskFull, "60": recovery.ToolTimeout, "110": recovery.ToolTimeout,
 	"61": recovery.NetworkError, "111": recovery.NetworkError, "104": recovery.NetworkError, "54": recovery.NetworkError, "101": recovery.NetworkError,
-	"113": recovery.NetworkError, "-2": recovery.NetworkError, "-3": recovery.NetworkError, "-5": recovery.NetworkError, "8": recovery.CategoryNone,
+	"113": recovery.NetworkError, "-2": recovery.NetworkError, "-3": recovery.NetworkError, "-5": recovery.NetworkError,
 }
 
 var (
 	errnoNumber = recovery.NewPattern(`\[Errno (-?\d+)\]`)
 	statusError = recovery.NewPattern(`(?:^|\.)(?:HTTPError|HTTPStatusError|ClientResponseError|ClientError|APIStatusError|HttpError|` +
 		`UnexpectedResponse|ApiException|GeocoderInsufficientPrivileges|GeocoderServiceError)$`)
-	netPhrase = recovery.NewPattern(`(?i)Failed to establish a new connection|Name or service not known|Temporary failure in name resolution|` +
-		`nodename nor servname|Connection refused|Connection reset|Remote end closed|Network is unreachable|No route to host|Max retries exceeded|` +
-		`getaddrinfo failed|SSLError|CERTIFICATE_VERIFY_FAILED|server closed the connection|could not connect to server|Cannot connect to host`)
 )
+
+// categoryOf returns the category that an exception's name gives, or [recovery.CategoryNone].
+func categoryOf(name string) recovery.Category {
+	for _, row := range exceptions {
+		if row.names.MatchString(name) {
+			return row.category
+		}
+	}
+	return recovery.CategoryNone
+}
 
 // exception returns the category of an exception and the rule: by its status or errno, then by its name, then by
 // the line rules. frames are the traceback's lines above it.
@@ -199,51 +186,32 @@ func (v *view) exception(line, frames string) (recovery.Category, string) {
 		return recovery.CategoryNone, "" // a test's own message
 	}
 	if statusError.MatchString(name) {
-		if r := httpStatus(message); r != recovery.CategoryNone {
-			return r, "python-http-status"
+		if c := httpStatus(message); c != recovery.CategoryNone {
+			return c, "python-http-status"
 		}
 	}
 	if m := errnoNumber.FindStringSubmatch(line); m != nil && !strings.Contains(line, "Max retries") {
-		c, ok := errnos[m[1]]
-		if ok && c == recovery.FileNotFound && subprocess.MatchString(frames) {
+		c := errnos[m[1]]
+		if c == recovery.FileNotFound && subprocess.MatchString(frames) {
 			return recovery.CommandNotFound, "python-subprocess"
 		}
-		if ok && c != recovery.CategoryNone {
+		if c != "" {
 			return c, "python-errno"
 		}
 	}
-	for _, row := range exceptions {
-		if !row.names.MatchString(name) {
-			continue
-		}
-		c := row.category
-		switch {
-		case c == recovery.NetworkError && strings.Contains(message, "PermissionError("):
-			return recovery.PermissionDenied, "python-cause" // a socket that may not be opened
-		case c == recovery.FileNotFound && subprocess.MatchString(frames):
-			return recovery.CommandNotFound, "python-subprocess"
-		case c == recovery.NetworkError && timedOut.MatchString(message) && !netPhrase.MatchString(message):
-			return recovery.ToolTimeout, "python-timed-out"
-		case c == recovery.InvalidArguments && (v.kind == trajectory.Shell || v.kind == trajectory.Code) && dataRefused.MatchString(name):
-			return recovery.CategoryNone, "" // raised by a program that checks its data
-		case c == recovery.SyntaxError && strings.Contains(message, "Expecting value: line 1 column 1 (char 0)") && netFrames.MatchString(frames):
-			return recovery.CategoryNone, "" // a server's response that was not JSON
-		}
+	switch c := categoryOf(name); {
+	case c == recovery.InvalidArguments && (v.kind == trajectory.Shell || v.kind == trajectory.Code) && dataRefused.MatchString(name):
+		return recovery.CategoryNone, "" // raised by a program that checks its data
+	case c == recovery.NetworkError && strings.Contains(message, "PermissionError("):
+		return recovery.PermissionDenied, "python-cause" // a socket that may not be opened
+	case c != recovery.CategoryNone:
 		return c, "python-exception-name"
-	}
-	if name == "TypeError" && callSignature.MatchString(message) {
+	case callSignature.MatchString(message):
 		return recovery.InvalidArguments, signatureRule
-	}
-	if name == "subprocess.CalledProcessError" && strings.HasSuffix(message, "exit status 127.") {
+	case strings.HasSuffix(message, "exit status 127."): // subprocess.CalledProcessError
 		return recovery.CommandNotFound, "python-subprocess"
 	}
-	if netPhrase.MatchString(message) {
-		return recovery.NetworkError, "python-network-words"
-	}
-	if r := v.match(message); r != nil && !(category(r) == recovery.InvalidArguments && ownError.MatchString(name)) {
-		return category(r), r.Name
-	}
-	if r := v.match(line); r != nil && !(category(r) == recovery.InvalidArguments && ownError.MatchString(name)) {
+	if r := v.match(message); r != nil {
 		return category(r), r.Name
 	}
 	return recovery.CategoryNone, ""
@@ -253,13 +221,9 @@ var (
 	callSignature = recovery.NewPattern(`\(\) (?:missing (?:\d+ )?required|got an unexpected keyword|takes .{1,60} arguments?|got multiple values for)`)
 	// dataRefused matches exceptions of validators: a framework's about a call, a program's about its data.
 	dataRefused = recovery.NewPattern(`ValidationError$`)
-	// ownError matches Python's own exceptions, which are about the program's arguments and not the call's.
-	ownError = recovery.NewPattern(`^(?:Index|Key|Attribute|Name|ZeroDivision|Type|Value|Overflow|Unicode\w*|Lookup|Arithmetic|Recursion|StopIteration)(?:Error)?$`)
 	// frame matches a line of a traceback above its end, ownName a built-in exception that counts without any frame.
-	frame     = recovery.NewPattern(`^(?:\s+\S|During handling of|The above exception)`)
-	ownName   = recovery.NewPattern(`^(?:TimeoutError|FileNotFoundError|PermissionError|NotADirectoryError|Connection(?:Refused|Reset|Aborted)?Error|SyntaxError|IndentationError|TabError)$`)
-	timedOut  = recovery.NewPattern(`(?i)\btimed out\b|\btimeout\b`)
-	netFrames = recovery.NewPattern(`requests/|httpx/|urllib`)
+	frame   = recovery.NewPattern(`^(?:\s+\S|During handling of|The above exception)`)
+	ownName = recovery.NewPattern(`^(?:TimeoutError|FileNotFoundError|PermissionError|NotADirectoryError|Connection(?:Refused|Reset|Aborted)?Error|SyntaxError|IndentationError|TabError)$`)
 )
 
 var statusNumber = recovery.NewPattern(`\b([45]\d\d)\b`)
