@@ -56,44 +56,50 @@ func WithoutVolatile(text string, volatile bool) string {
 
 // words calls emit with the parts of a text, and with # for each part that does not count.
 func words(text string, volatile bool, emit func(string)) {
-	before, line := "", 0 // the previous word, and the number of words of the line so far
-	kept := 0             // everything before it was emitted
-	flush := func(to int) {
-		if to > kept {
-			emit(text[kept:to])
-		}
-	}
-	for i := 0; i < len(text); {
-		if c := text[i]; !wordByte(c) {
-			if c == '\n' {
-				before, line = "", 0
-			} else if c == '[' || c == '/' {
-				before = text[i : i+1]
-			}
-			i++
+	kept := 0 // everything before it was emitted
+	for w := (word{text: text}); w.next(); {
+		if !w.isDuration() && !(volatile && w.isVolatile()) {
 			continue
 		}
-		from := i
-		digits := false
-		for i < len(text) && (wordByte(text[i]) || (text[i] == '.' || text[i] == ':' && digit(text[i-1])) && i+1 < len(text) && wordByte(text[i+1])) {
-			digits = digits || digit(text[i])
-			i++
+		if w.from > kept {
+			emit(text[kept:w.from])
 		}
-		word := text[from:i]
-		if volatile && clock(word) && i+1 < len(text) && text[i] == ',' && digit(text[i+1]) { // 10:07:17,723
-			for i++; i < len(text) && digit(text[i]); i++ {
-			}
-			word = text[from:i]
-		}
-		line++
-		if digits && (duration(word, text[i:]) || volatile && isVolatile(word, before, line, text, from, i)) || volatile && temporary(word, text, from) {
-			flush(from)
-			emit("#")
-			kept = i
-		}
-		before = word
+		emit("#")
+		kept = w.to
 	}
-	flush(len(text))
+	if kept < len(text) {
+		emit(text[kept:])
+	}
+}
+
+// word is a word of a text, with what comes before it.
+type word struct {
+	text     string
+	from, to int
+	digits   bool   // it has a digit
+	before   string // the word before it in its line, or [ or / if one of them is between the two
+	number   int    // of the word in its line, from 1
+}
+
+// next moves to the next word.
+func (w *word) next() bool {
+	text, i := w.text, w.to
+	for w.before = text[w.from:i]; i < len(text) && !wordByte(text[i]); i++ {
+		switch text[i] {
+		case '\n':
+			w.before, w.number = "", 0
+		case '[', '/':
+			w.before = text[i : i+1]
+		}
+	}
+	w.from, w.digits = i, false
+	for i < len(text) && (wordByte(text[i]) || (text[i] == '.' || text[i] == ':' && digit(text[i-1])) && i+1 < len(text) && wordByte(text[i+1])) {
+		w.digits = w.digits || digit(text[i])
+		i++
+	}
+	w.to = i
+	w.number++
+	return w.from < i
 }
 
 func wordByte(c byte) bool {
@@ -131,14 +137,17 @@ func unitWord(s string) bool {
 	return false
 }
 
-// duration reports whether the word is a duration: 2.13s, 1m20s, 14 ms, 3.2 seconds.
-func duration(word, rest string) bool {
-	n, u := amount(word)
+// isDuration reports whether the word is a duration: 2.13s, 1m20s, 14 ms, 3.2 seconds.
+func (w *word) isDuration() bool {
+	if !w.digits {
+		return false
+	}
+	n, u := amount(w.text[w.from:w.to])
 	if n == "" {
 		return false
 	}
 	if u == "" {
-		return unitWord(rest)
+		return unitWord(w.text[w.to:])
 	}
 	for u != "" {
 		i := 0
@@ -148,38 +157,48 @@ func duration(word, rest string) bool {
 		if !unit(u[:i]) {
 			return false
 		}
-		if n, u = amount(u[i:]); n == "" && u != "" {
-			return false
-		}
+		_, u = amount(u[i:])
 	}
 	return true
 }
 
-// isVolatile reports whether a word with a digit is a time, an address or an id that differs each time.
-func isVolatile(word, before string, line int, text string, from, to int) bool {
-	switch {
-	case clock(word), isRandomID(word):
+// isVolatile reports whether the word is a time, an address, an id or a temporary name that differs each time.
+func (w *word) isVolatile() bool {
+	text, name := w.text, w.text[w.from:w.to]
+	if clock(name) {
+		if end := digits(text, w.to+1); end > w.to+1 && text[w.to] == ',' { // 10:07:17,723
+			w.to = end
+		}
 		return true
 	}
-	n, rest := amount(word)
-	if rest != "" {
+	if temporary(name, text, w.from) || w.digits && isRandomID(name) {
+		return true
+	}
+	n, rest := amount(name)
+	if n == "" || rest != "" {
 		return false
 	}
-	if from > 1 && text[from-2:from] == ": " && processEnded(text[to:]) {
+	if w.from > 1 && text[w.from-2:w.from] == ": " && processEnded(text[w.to:]) {
 		return true // bash: line 1: 4711 Segmentation fault
 	}
-	if to < len(text) && text[to] == ':' && shellHead(text[:from]) {
+	if w.to < len(text) && text[w.to] == ':' && shellHead(text[:w.from]) {
 		return true // bash: line 13128: cd: …
 	}
-	switch strings.ToLower(before) {
+	switch strings.ToLower(w.before) {
 	case "pid", "process", "thread", "goroutine", "attempt", "try", "retry", "job", "run", "request", "pgid":
 		return true
 	case "[": // a process in brackets, as in syslog
-		return to < len(text) && text[to] == ']' && len(n) > 1
+		return w.to < len(text) && text[w.to] == ']' && len(n) > 1
 	}
-	// A number of ten digits is a time or an id; a fraction after "#8" is the time at which a build step printed.
-	return len(n) >= 10 && strings.IndexByte(n, '.') < 0 ||
-		line == 2 && strings.IndexByte(n, '.') > 0 && len(before)+2 <= from && text[from-2-len(before)] == '#' && strings.Trim(before, "0123456789") == ""
+	whole := strings.IndexByte(n, '.') < 0
+	return len(n) >= 10 && whole || !whole && w.number == 2 && w.afterStep() // a time or an id of ten digits
+}
+
+// afterStep reports whether the word follows the number of a build step, as the time at which the step printed does:
+// #8 0.153 …
+func (w *word) afterStep() bool {
+	at := w.from - len(w.before) - 2
+	return at >= 0 && w.text[at] == '#' && digits(w.before, 0) == len(w.before)
 }
 
 // shellHead reports whether a text ends with what a shell puts before the number of its input line. In a script
