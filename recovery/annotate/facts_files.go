@@ -2,6 +2,7 @@ package annotate
 
 import (
 	"cmp"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -151,52 +152,81 @@ func (c *call) listedDir() string {
 	return ""
 }
 
-// mentions calls yield, until it returns false, with paths whose last element is name, as earlier results printed
-// them, newest first. A name alone counts in a listing, if the call or a heading names its directory.
-func (s *failureContext) mentions(name string, yield func(full string, listed, searched bool) bool) {
-	if len(name) < 2 || len(name) > 200 || strings.ContainsAny(name, "*?[]{}$\"'\\\n") {
-		return
+// mention is a path that an earlier result printed.
+type mention struct {
+	path             string
+	listed, searched bool // by a call that lists or searches files; by one that searched for this name
+}
+
+// mentions returns the paths whose last element is name in earlier results, the newest first.
+func (s *failureContext) mentions(name string) iter.Seq[mention] {
+	return func(yield func(mention) bool) {
+		s.earlierCalls() // sets s.answers
+		s.results(name, func(i int, text string) bool {
+			var l listing
+			if c := s.answers[i]; c != nil {
+				l = s.listingOf(c)
+			}
+			searched := l.listed && strings.Contains(s.answers[i].Arguments, strings.TrimSuffix(name, path.Ext(name)))
+			for line := range strings.Lines(text) {
+				for _, p := range l.read(line, name) {
+					if !yield(mention{p, l.listed, searched}) {
+						return false
+					}
+				}
+			}
+			return true
+		})
 	}
-	more := true
-	s.earlierCalls()
-	s.results(name, func(i int, text string) bool {
-		c, cd, listed, headed, above := s.answers[i], "", false, false, ""
-		if c != nil {
-			cd, listed, headed = entered(trajectory.Invocations(c.Line()), ""), s.lists(c), c.headed()
+}
+
+// listing is what gives the lines of a result their directory.
+type listing struct {
+	listed bool   // by a call that lists or searches files
+	headed bool   // it has headings
+	entry  string // the directory that the command enters
+	above  string // the directory of the names, by the call or by the last heading
+}
+
+func (s *failureContext) listingOf(c *call) listing {
+	l := listing{listed: s.lists(c), headed: c.headed(), entry: entered(trajectory.Invocations(c.Line()), "")}
+	if l.listed {
+		l.above = c.listedDir()
+	}
+	return l
+}
+
+// read reads the next line and returns the paths in it whose last element is name. A name alone counts if its directory is
+// known.
+func (l *listing) read(line, name string) (out []string) {
+	head := strings.TrimSpace(line)
+	if dir, ok := strings.CutPrefix(head, "Directory: "); ok && l.listed { // PowerShell
+		l.above = dir
+	} else if dir, ok := strings.CutSuffix(head, ":"); ok && l.headed && !strings.ContainsAny(dir, " :") {
+		l.above = dir
+	}
+	line = line[:min(len(line), maxPathLine)]
+	if !strings.Contains(line, name) || denies(line) {
+		return nil
+	}
+	for from := 0; ; {
+		at := strings.Index(line[from:], name)
+		if at < 0 {
+			return out
 		}
-		if listed {
-			above = c.listedDir()
+		at += from
+		from = at + len(name)
+		p := pathAround(line, at, from)
+		bare := !strings.ContainsAny(p, `/\`)
+		if base(p) != name || strings.HasPrefix(p, "//") || bare && (l.above == "" || l.above == p) ||
+			l.listed && inName.MatchString(line[:pathStart(line, at)]) {
+			continue
 		}
-		searched := listed && strings.Contains(c.Arguments, strings.TrimSuffix(name, path.Ext(name)))
-		for line := range strings.Lines(text) {
-			head := strings.TrimSpace(line)
-			if dir, ok := strings.CutPrefix(head, "Directory: "); ok && listed { // PowerShell
-				above = dir
-			} else if dir, ok := strings.CutSuffix(head, ":"); ok && headed && !strings.ContainsAny(dir, " :") {
-				above = dir
-			}
-			line = line[:min(len(line), maxPathLine)]
-			for at, from := strings.Index(line, name), 0; at >= 0 && more; at = strings.Index(line[from:], name) {
-				at += from
-				from = at + len(name)
-				t := pathAround(line, at, from)
-				if base(t) != name || len(t) > 300 || strings.HasPrefix(t, "//") || denies(line) || listed && inName.MatchString(line[:pathStart(line, at)]) {
-					continue
-				}
-				switch bare := !strings.ContainsAny(t, `/\`); {
-				case bare && (above == "" || above == t):
-					continue
-				case bare, absolute(above) && !absolute(t):
-					t = join(above, t)
-				}
-				more = yield(join(cd, t), listed, searched)
-			}
-			if !more {
-				return false
-			}
+		if bare || absolute(l.above) {
+			p = join(l.above, p)
 		}
-		return true
-	})
+		out = append(out, join(l.entry, p))
+	}
 }
 
 // maxPathLine limits the part of a line that is searched for paths, in bytes.
@@ -347,70 +377,46 @@ func (s *failureContext) foundPath() fact {
 	if len(name) < 3 || slices.ContainsFunc(s.programs, func(v trajectory.Invocation) bool { return slices.Contains(v.Targets, want) }) {
 		return fact{}
 	}
-	wanted, found := join(s.startDir(), want), []string(nil)
-	s.mentions(name, func(full string, listed, searched bool) bool {
-		full = clean(full)
+	wanted, found := join(s.startDir(), want), ""
+	for m := range s.mentions(name) {
+		full := clean(m.path)
 		at := join(s.cwd(), full)
-		alike := searched || common(full, want) > 1 || listed && !strings.ContainsAny(want, `/\`)
-		if strings.Contains(full, `\`) != strings.Contains(want, `\`) {
-			return true // a path of another system
+		alike := m.searched || common(full, want) > 1 || m.listed && !strings.ContainsAny(want, `/\`)
+		sameSystem := strings.Contains(full, `\`) == strings.Contains(want, `\`)
+		if !alike || !sameSystem || at == wanted || absolute(want) && absolute(full) && !sameRoot(full, want) {
+			continue
 		}
-		if at == wanted || full == clean(want) || !alike || absolute(want) && absolute(full) && !sameRoot(full, want) {
-			return true
-		}
-		if absolute(want) && !absolute(full) && s.cwd() != "" {
+		if absolute(want) {
 			full = at
 		}
-		if !slices.ContainsFunc(found, func(f string) bool {
-			return f == full || strings.HasSuffix(f, "/"+full) || strings.HasSuffix(full, "/"+f)
-		}) {
-			found = append(found, full)
+		if found != "" && found != full {
+			return fact{} // several places
 		}
-		return len(found) < 2
-	})
-	if len(found) != 1 {
+		found = full
+	}
+	if found == "" {
 		return fact{}
 	}
-	f := fact{say: "An earlier result shows " + quoted(name) + " at " + quoted(found[0]) + "."}
+	f := fact{say: "An earlier result shows " + quoted(name) + " at " + quoted(found) + "."}
 	line := s.failingCall.Line()
 	if line == "" || strings.Contains(line, want) {
-		f.call = "Make the same call with the path " + quoted(found[0]) + "."
+		f.call = "Make the same call with the path " + quoted(found) + "."
 	}
 	if strings.Count(line, want) == 1 {
-		if run := s.run(strings.Replace(line, want, found[0], 1)); run != "" {
-			f.call = run
-		}
+		f.call = cmp.Or(s.run(strings.Replace(line, want, found, 1)), f.call)
 	}
 	return f
 }
 
 // nearName finds the name that a listing of the same directory has in place of a missing one: the only name of nearly
-// the same letters, or for cd the only directory. The listing is in the failing result or in that of an earlier ls,
-// with nothing but failures since.
+// the same letters, or for cd the only directory.
 func (s *failureContext) nearName() fact {
 	want := strings.TrimSuffix(s.failedPath(), "/")
 	if len(want) < 3 || strings.ContainsAny(want, `/\`) || strings.Count(s.failingCall.Line(), want) != 1 {
 		return fact{}
 	}
-	entries, enters := []string(nil), false
-	for _, v := range s.programs {
-		enters = enters || v.Program == "cd" && slices.ContainsFunc(v.Operands(), func(o string) bool { return strings.TrimSuffix(o, "/") == want })
-		if v.Program == "ls" && len(v.Operands()) == 0 {
-			entries = listedNames(s.content)
-		}
-	}
-	for _, c := range s.earlierCalls() {
-		if entries != nil {
-			break
-		}
-		if v := trajectory.Invocations(c.Line()); len(v) == 1 && v[0].Program == "ls" && len(v[0].Operands()) == 0 {
-			entries = listedNames(output(s.list[c.answer].Text()))
-		}
-		if s.worked(c) {
-			break
-		}
-	}
-	near, dirs := []string(nil), []string(nil)
+	entries := s.entriesHere()
+	var near []string
 	for _, e := range entries {
 		name := strings.TrimRight(e, "/*@")
 		if strings.EqualFold(name, want) {
@@ -419,12 +425,9 @@ func (s *failureContext) nearName() fact {
 		if misspelt(want, name) {
 			near = append(near, name)
 		}
-		if strings.HasSuffix(e, "/") {
-			dirs = append(dirs, name)
-		}
 	}
-	if len(near) == 0 && enters && len(entries) == 1 {
-		near = dirs
+	if len(near) == 0 && len(entries) == 1 && strings.HasSuffix(entries[0], "/") && s.enters(want) {
+		near = []string{strings.TrimRight(entries[0], "/*@")}
 	}
 	if len(near) != 1 {
 		return fact{}
@@ -436,6 +439,33 @@ func (s *failureContext) nearName() fact {
 		}
 	}
 	return f
+}
+
+// entriesHere returns the names in a listing of the directory in which the failing call ran: its own, or that of an earlier
+// ls with nothing but failures since.
+func (s *failureContext) entriesHere() []string {
+	lists := func(v trajectory.Invocation) bool { return v.Program == "ls" && len(v.Operands()) == 0 }
+	if entries := listedNames(s.content); entries != nil && slices.ContainsFunc(s.programs, lists) {
+		return entries
+	}
+	for _, c := range s.earlierCalls() {
+		if v := trajectory.Invocations(c.Line()); len(v) == 1 && lists(v[0]) {
+			if entries := listedNames(output(s.list[c.answer].Text())); entries != nil {
+				return entries
+			}
+		}
+		if s.worked(c) {
+			break
+		}
+	}
+	return nil
+}
+
+// enters reports whether the failing call changes to the directory.
+func (s *failureContext) enters(dir string) bool {
+	return slices.ContainsFunc(s.programs, func(v trajectory.Invocation) bool {
+		return v.Program == "cd" && slices.ContainsFunc(v.Operands(), func(o string) bool { return strings.TrimSuffix(o, "/") == dir })
+	})
 }
 
 // misspelt reports whether a name is another one with some letters too few or too many, or with two exchanged. A name
