@@ -294,31 +294,20 @@ func payer(x *recovery.Exchange) string { return cmp.Or(x.Credential, "anonymous
 // count returns the number of equal turns in a row at the end of a ring or of the newest request's history, whichever is
 // larger, and whether the model got a firm note at one before the newest.
 func count(ring [][]byte, now slot) (same int, warned bool) {
-	row := make([]slot, 0, len(ring)) // the newest first
-	newest, reset := now, false
-	for _, raw := range slices.Backward(ring) {
-		var e slot
-		if json.Unmarshal(raw, &e) != nil {
-			break // invalid
+	turns := make([]slot, len(ring)) // the oldest first
+	for i, raw := range ring {
+		if json.Unmarshal(raw, &turns[i]) != nil {
+			turns[i] = slot{} // equal to none
 		}
-		if e.Reset {
-			reset = true
-		}
-		if e.Reset || e.Key != now.Key || e.User != newest.User || newest.Success != e.Success && newest.Success != 0 {
-			break
-		}
-		newest = e
-		row = append(row, e)
 	}
 	// Indistinguishable sessions share a ring (a task that runs twice at once, with a model that counts its calls). Turns of
 	// the other session in between do not cancel the note that this one got.
-	for _, raw := range ring {
-		var e slot
-		if json.Unmarshal(raw, &e) == nil && e.Reset {
-			warned = false
-		} else if e.Key == now.Key && e.User == now.User && e.Streak >= firm && e.Streak < now.Streak && !e.Quiet {
-			warned = true
-		}
+	for _, e := range turns {
+		warned = !e.Reset && (warned || e.Key == now.Key && e.User == now.User && e.Streak >= firm && e.Streak < now.Streak && !e.Quiet)
+	}
+	row, reset := rowAtEnd(turns, now)
+	if !reset {
+		same = now.Streak
 	}
 	for i, e := range row {
 		n := len(row) - i
@@ -328,10 +317,20 @@ func count(ring [][]byte, now slot) (same int, warned bool) {
 		same = max(same, n)
 		warned = warned || i > 0 && n >= firm && !e.Quiet
 	}
-	if !reset {
-		same = max(same, now.Streak)
-	}
 	return same, warned
+}
+
+// rowAtEnd returns the turns at the end that are equal to the newest one, the newest first, and whether an operator closed
+// the breaker before them.
+func rowAtEnd(turns []slot, now slot) (row []slot, reset bool) {
+	newest := now
+	for _, e := range slices.Backward(turns) {
+		if e.Reset || e.Key != now.Key || e.User != newest.User || newest.Success != e.Success && newest.Success != 0 {
+			return row, e.Reset
+		}
+		newest, row = e, append(row, e)
+	}
+	return row, false
 }
 
 // open posts a stopped session on the board for some time and reports it as an event, once. It returns false if the session

@@ -143,62 +143,63 @@ func (w *writer) latest(x *recovery.Exchange, t trouble) {
 	}
 }
 
+// earlierStep is a step before the latest one, with its result on one line and at more length.
+type earlierStep struct{ call, outcome, full string }
+
 // earlierSteps writes the steps before the latest, oldest first, the results among them that may help, and the
 // calls that were tried. It uses the remaining room.
 func (w *writer) earlierSteps(t trouble) {
-	type step struct{ call, outcome, full string }
-	var steps []step
-	var tried []string
-	turn, _ := trajectory.TurnBefore(w.h.List, len(w.h.List)) // the latest turn, which it skips
-	for range maxLooked {
-		var ok bool
-		if turn, ok = trajectory.TurnBefore(w.h.List, turn.Start); !ok {
+	steps, tried := w.collect(t.tool)
+	var known, done, again strings.Builder
+	shown := map[string]bool{}
+	for _, s := range steps[:min(len(steps), maxFacts)] {
+		if len(s.full) > maxStep && !shown[s.full] && known.Len()+len(s.full) < w.room/2 {
+			shown[s.full] = true
+			fmt.Fprintf(&known, "-- of %s\n%s\n", s.call, s.full)
+		}
+	}
+	size, fits := known.Len(), 0
+	for _, s := range steps {
+		if size += len(s.call) + len(s.outcome) + 12; size > w.room {
 			break
 		}
+		fits++
+	}
+	for i, s := range slices.Backward(steps[:fits]) {
+		fmt.Fprintf(&done, "%d. %s -> %s\n", fits-i, s.call, s.outcome)
+	}
+	for _, a := range tried {
+		if size += maxStep; size <= w.room {
+			again.WriteString("- " + trajectory.OneLine(a, 2*maxStep) + "\n")
+		}
+	}
+	w.data("The steps before, the oldest first", done.String())
+	w.data("Known facts: earlier results, the newest first", known.String())
+	w.data(fmt.Sprintf("Tried before with %q", trajectory.Shorten(t.tool, 100)), again.String())
+}
+
+// collect returns the steps before the latest turn, the newest first, and the different arguments with which they called
+// the tool.
+func (w *writer) collect(tool string) (steps []earlierStep, tried []string) {
+	latest, _ := trajectory.TurnBefore(w.h.List, len(w.h.List))
+	turn, ok := trajectory.TurnBefore(w.h.List, latest.Start)
+	for n := 0; ok && n < maxLooked; n++ {
 		for _, r := range slices.Backward(w.h.AppendResults(nil, turn)) {
 			m := w.h.List[r.Index]
 			if m.End-m.Start > maxMessage {
 				continue
 			}
-			if r.Tool == t.tool && !slices.Contains(tried, r.Arguments) && len(tried) < maxTried {
+			if r.Tool == tool && !slices.Contains(tried, r.Arguments) && len(tried) < maxTried {
 				tried = append(tried, r.Arguments)
 			}
 			if len(steps) < maxSteps {
 				text := m.Text()
-				steps = append(steps, step{trajectory.OneLine(r.Tool+" "+r.Arguments, maxStep), trajectory.OneLine(text, maxStep), trajectory.Ends(text, maxFact*2/3, maxFact/3)})
+				steps = append(steps, earlierStep{trajectory.OneLine(r.Tool+" "+r.Arguments, maxStep), trajectory.OneLine(text, maxStep), trajectory.Ends(text, maxFact*2/3, maxFact/3)})
 			}
 		}
+		turn, ok = trajectory.TurnBefore(w.h.List, turn.Start)
 	}
-	var done, known strings.Builder
-	shown := map[string]bool{}
-	for i, s := range steps { // newest first
-		if i < maxFacts && len(s.full) > maxStep && !shown[s.full] && known.Len()+len(s.full) < w.room/2 {
-			shown[s.full] = true
-			fmt.Fprintf(&known, "-- of %s\n%s\n", s.call, s.full)
-		}
-	}
-	var lines []string
-	size := known.Len()
-	for _, s := range steps {
-		l := s.call + " -> " + s.outcome
-		if size += len(l) + 8; size > w.room {
-			break
-		}
-		lines = append(lines, l)
-	}
-	slices.Reverse(lines)
-	for i, l := range lines {
-		fmt.Fprintf(&done, "%d. %s\n", i+1, l)
-	}
-	w.data("The steps before, the oldest first", done.String())
-	w.data("Known facts: earlier results, the newest first", known.String())
-	var b strings.Builder
-	for _, a := range tried {
-		if size += maxStep; size <= w.room {
-			b.WriteString("- " + trajectory.OneLine(a, 2*maxStep) + "\n")
-		}
-	}
-	w.data(fmt.Sprintf("Tried before with %q", trajectory.Shorten(t.tool, 100)), b.String())
+	return steps, tried
 }
 
 // tools lists the tools with their parameters, the failing one first.

@@ -76,24 +76,22 @@ func (s step) object() string {
 
 // read parses a planner's answer into a plan, or returns the reason why it is not one.
 func (s *Planner) read(text string, c *call, cfg *Config) (*recovery.Plan, error) {
-	if len(text) > maxAnswer {
-		return nil, errUnusable
-	}
-	object, ok := s.parts.Reader.Object(string(recovery.WithoutThoughts([]byte(text))), []byte(schema))
-	var a answer
-	if !ok || json.Unmarshal([]byte(object), &a) != nil || a.Confidence == nil || !(*a.Confidence >= 0 && *a.Confidence <= 1) ||
-		!slices.Contains(recovery.PlanStrategies(), a.Strategy) {
+	a, ok := s.decode(text)
+	if !ok {
 		return nil, errUnusable
 	}
 	words := c.words
-	if a.Strategy.Calls() && a.Action.Tool == "" && len(a.Action.Parameters) == 0 && len(a.Steps) > 0 {
-		a.Action.step, a.Steps = a.Steps[0], a.Steps[1:]
-	}
 	p := &recovery.Plan{Strategy: a.Strategy, Reasoning: words(a.Reasoning, maxText), Message: words(a.Action.Message, maxQuestion), Expected: words(a.Expected, maxText),
-		Confidence: *a.Confidence, Source: recovery.PlanPlanner, Percent: int(min(max(a.Progress.Percent, 0), 100)), Milestone: words(a.Progress.Milestone, maxText)}
+		Confidence: *a.Confidence, Source: recovery.PlanPlanner, Percent: int(min(max(a.Progress.Percent, 0), 100)), Milestone: words(a.Progress.Milestone, maxText),
+		Iterations: int(min(max(a.Iterations, 0), maxIterations))}
 	for _, b := range a.Progress.Blockers[:min(len(a.Progress.Blockers), maxBlockers)] {
 		if b = words(b, maxText/2); b != "" {
 			p.Blockers = append(p.Blockers, b)
+		}
+	}
+	for _, name := range a.Fallbacks {
+		if f := recovery.PlanStrategy(name); f != p.Strategy && slices.Contains(recovery.PlanStrategies(), f) && !slices.Contains(p.Fallbacks, f) {
+			p.Fallbacks = append(p.Fallbacks, f)
 		}
 	}
 	if p.Strategy.Calls() {
@@ -106,12 +104,6 @@ func (s *Planner) read(text string, c *call, cfg *Config) (*recovery.Plan, error
 		}
 		p.Steps = s.steps(p, a.Action.Expected, a.Steps, c, cfg)
 	}
-	p.Iterations = int(min(max(a.Iterations, 0), maxIterations))
-	for _, name := range a.Fallbacks {
-		if f := recovery.PlanStrategy(name); f != p.Strategy && slices.Contains(recovery.PlanStrategies(), f) && !slices.Contains(p.Fallbacks, f) {
-			p.Fallbacks = append(p.Fallbacks, f)
-		}
-	}
 	if !cfg.permits(p) {
 		return nil, fmt.Errorf("the plan is beyond its limits: %s", p.Strategy)
 	}
@@ -121,6 +113,23 @@ func (s *Planner) read(text string, c *call, cfg *Config) (*recovery.Plan, error
 	}
 	p.Forced = p.Band == recovery.BandAct && a.ReadsOnly && c.knownValue != nil && p.Parameters != "" && allValues(gjson.Parse(p.Parameters), c.knownValue, 0)
 	return p, nil
+}
+
+// decode finds a planner's answer in its text; ok is false if there is none. Some models put the first call among the
+// steps.
+func (s *Planner) decode(text string) (a answer, ok bool) {
+	if len(text) > maxAnswer {
+		return a, false
+	}
+	object, ok := s.parts.Reader.Object(string(recovery.WithoutThoughts([]byte(text))), []byte(schema))
+	if !ok || json.Unmarshal([]byte(object), &a) != nil || a.Confidence == nil || !(*a.Confidence >= 0 && *a.Confidence <= 1) ||
+		!slices.Contains(recovery.PlanStrategies(), a.Strategy) {
+		return a, false
+	}
+	if a.Strategy.Calls() && a.Action.Tool == "" && len(a.Action.Parameters) == 0 && len(a.Steps) > 0 {
+		a.Action.step, a.Steps = a.Steps[0], a.Steps[1:]
+	}
+	return a, true
 }
 
 // words cleans a text of the planner; it returns "" if the text names an unknown host or a secret file.
