@@ -52,21 +52,10 @@ func (s *failureContext) flaws() (out []flaw) {
 		return len(given) < 64
 	})
 	for _, p := range params {
-		v, ok := given[p.Name]
-		schema := gjson.Parse(p.Schema)
-		allowed := schema.Get("enum").Array()
-		switch want := types(schema); {
-		case !ok && p.Required:
+		if v, ok := given[p.Name]; !ok && p.Required {
 			lacking = append(lacking, p.Name)
-		case !ok:
-		case len(want) > 0 && !slices.ContainsFunc(want, func(t string) bool { return fits(v, t) }):
-			out = append(out, flaw{param: p.Name, text: "the parameter " + quoted(p.Name) + " must be of type " + strings.Join(want, " or ") + ", and the call gives " + typeOf(v)})
-		case len(allowed) > 0 && !slices.ContainsFunc(allowed, func(a gjson.Result) bool { return a.Raw == v.Raw }):
-			var names []string
-			for _, a := range allowed {
-				names = append(names, a.String())
-			}
-			out = append(out, flaw{param: p.Name, text: "the parameter " + quoted(p.Name) + " must be one of " + listed(names, 8, "or")})
+		} else if text := mismatch(p, v); ok && text != "" {
+			out = append(out, flaw{p.Name, text})
 		}
 	}
 	for _, m := range lacking {
@@ -86,6 +75,23 @@ func (s *failureContext) flaws() (out []flaw) {
 		out = append(out, flaw{n, text})
 	}
 	return out
+}
+
+// mismatch words why a value does not fit a parameter; it returns "" if it fits.
+func mismatch(p trajectory.Parameter, v gjson.Result) string {
+	schema := gjson.Parse(p.Schema)
+	want, allowed := types(schema), schema.Get("enum").Array()
+	if len(want) > 0 && !slices.ContainsFunc(want, func(t string) bool { return fits(v, t) }) {
+		return "the parameter " + quoted(p.Name) + " must be of type " + strings.Join(want, " or ") + ", and the call gives " + typeOf(v)
+	}
+	if len(allowed) == 0 || slices.ContainsFunc(allowed, func(a gjson.Result) bool { return a.Raw == v.Raw }) {
+		return ""
+	}
+	var names []string
+	for _, a := range allowed {
+		names = append(names, a.String())
+	}
+	return "the parameter " + quoted(p.Name) + " must be one of " + listed(names, 8, "or")
 }
 
 // types returns the JSON types that a schema allows; nil means any.

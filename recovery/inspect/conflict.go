@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -37,16 +38,7 @@ func prefers(a, b recovery.Category, line string) bool {
 	if a == recovery.SyntaxError && b == recovery.InvalidArguments || a == recovery.InvalidArguments && b == recovery.SyntaxError {
 		return ofOption.MatchString(line) == (a == recovery.InvalidArguments)
 	}
-	return outranked(a, b)
-}
-
-func outranked(a, b recovery.Category) bool {
-	for _, c := range outranks[a] {
-		if c == b {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(outranks[a], b)
 }
 
 // resolveConflict looks for evidence of other categories than that of the rule best, which matched line at. It
@@ -65,11 +57,10 @@ func (v *view) resolveConflict(best *rule.Rule, guessed bool, at, end int) (r *r
 		}
 		r, guesses := v.evidence(i, end, guessed || vague)
 		switch {
-		case r == nil || r.Class == best.Class || category(r) == recovery.CategoryNone:
-		case vague && i > at && category(r) == recovery.PermissionDenied:
+		case r == nil || r.Class == best.Class:
+		case vague && category(r) == recovery.PermissionDenied:
 			return r, guesses, i, true
-		case guesses && !guessed:
-		case !outranked(category(best), category(r)):
+		case !slices.Contains(outranks[category(best)], category(r)):
 			return best, guessed, at, false
 		}
 	}

@@ -32,24 +32,37 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 			return inner, errors, ok
 		}
 	}
-	if v.kind != trajectory.Reader {
-		if text[0] == '<' && !v.hasExit { // with an exit code outside, the tags are output
-			if inner, errors, ok := v.unwrapTags(text); ok {
-				return inner, errors, true
-			}
-		}
-		if inner, ok := v.unwrapLines(text); ok {
-			return inner, "", true
-		}
-	} else if strings.HasPrefix(text, "<tool_use_error>") || strings.HasPrefix(text, "<error>") {
-		return v.unwrapTags(text)
-	} else if inner, ok := v.unwrapFiles(text); ok {
-		return inner, "", true
+	unwrapText := v.unwrapOutput
+	if v.kind == trajectory.Reader {
+		unwrapText = v.unwrapRead
+	}
+	if inner, errors, ok := unwrapText(text); ok {
+		return inner, errors, true
 	}
 	if inner, ok := v.unwrapStatus(text); ok {
 		return inner, "", true
 	}
 	return v.unwrapError(text)
+}
+
+// unwrapOutput reads what an agent puts around a program's output.
+func (v *view) unwrapOutput(text string) (inner, errors string, ok bool) {
+	if text[0] == '<' && !v.hasExit { // with an exit code outside, the tags are output
+		if inner, errors, ok = v.unwrapTags(text); ok {
+			return inner, errors, true
+		}
+	}
+	inner, ok = v.unwrapLines(text)
+	return inner, "", ok
+}
+
+// unwrapRead reads an error in place of what a reading tool returns; tags in a file are content.
+func (v *view) unwrapRead(text string) (inner, errors string, ok bool) {
+	if strings.HasPrefix(text, "<tool_use_error>") || strings.HasPrefix(text, "<error>") {
+		return v.unwrapTags(text)
+	}
+	inner, ok = v.unwrapFiles(text)
+	return inner, "", ok
 }
 
 // unwrapFiles reads a result of Roo Code's file reader in which no file could be read.
@@ -185,16 +198,12 @@ func (v *view) unwrapTags(text string) (inner, errors string, ok bool) {
 			if n, err := strconv.Atoi(strings.TrimSpace(body)); err == nil {
 				v.setExit(n, "tag-exit-code")
 			}
-		case "status":
-			if s := strings.TrimSpace(body); strings.EqualFold(s, "error") || strings.EqualFold(s, "failed") {
-				v.set(failed, "tag-status")
-			}
 		case "error", "tool_use_error":
 			v.set(failed, "tag-error")
 			inner = join(inner, body)
 		case "stderr", "bash-stderr":
 			errors = join(errors, body)
-		case "name":
+		case "name", "status":
 		default:
 			inner = join(inner, body)
 		}
@@ -237,12 +246,7 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 		if !v.wraps(&l, false) || l.text == "Output:" && i > 0 {
 			break
 		}
-		if text, ok = text[:i], true; text == "" {
-			return "", true
-		}
-	}
-	if i := strings.LastIndex(text, "\nStderr: "); i >= 0 && v.hasExit {
-		return text[:i] + "\n" + text[i+len("\nStderr: "):], true
+		text, ok = text[:i], true
 	}
 	return text, ok
 }

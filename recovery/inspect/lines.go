@@ -470,11 +470,6 @@ func (v *view) tested() (f finding, ok bool) {
 	}
 	rest := *v
 	rest.lines, rest.ends, rest.reports, rest.stderr = v.lines[at+1:], 0, 0, -1
-	if v.stderr > at && v.outcome == failed {
-		rest.stderr = v.stderr - at - 1
-	} else if v.stderr > at {
-		rest.lines = v.lines[at+1 : v.stderr] // the stream that the tests wrote to
-	}
 	if f = rest.errors(); f.failed {
 		return f, true
 	}

@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"slices"
+
 	"github.com/rebound-llm/rebound/recovery"
 )
 
@@ -68,32 +70,33 @@ func (s *Stage) reportAfter(x *recovery.Exchange, h *history) {
 		gains, _ = h.gains()
 	}
 	for k := len(h.turns) - 1; k >= max(0, len(h.turns)-lastReported); k-- {
-		steps := h.load(k).steps
-		if open && len(steps) > 0 && h.summary(k).print == 0 {
+		if steps := h.load(k).steps; open && len(steps) > 0 && h.summary(k).print == 0 {
 			s.reportSince(x, h, k, recovery.After{At: steps[len(steps)-1].Index}, func(j int, a *recovery.After) {
-				for _, g := range gains {
-					if g.turn == j {
-						a.Calls++
-						a.Target, a.Same = g.share == 1, g.share == 0
-					}
-				}
-			})
-		}
-		told := 0
-		for i := range steps {
-			st := &steps[i]
-			f := st.judge()
-			if !f.Failed || told == maxAfter {
-				continue
-			}
-			told++
-			s.reportSince(x, h, k, recovery.After{At: f.Index, Fingerprint: f.Fingerprint}, func(j int, a *recovery.After) {
-				if len(h.load(j).steps) > 0 {
+				if i := slices.IndexFunc(gains, func(g gain) bool { return g.turn == j }); i >= 0 {
 					a.Calls++
-					h.load(j).compare(st, a)
+					a.Target, a.Same = gains[i].share == 1, gains[i].share == 0
 				}
 			})
 		}
+		s.reportFailures(x, h, k)
+	}
+}
+
+// reportFailures reports what followed the failures of turn k.
+func (s *Stage) reportFailures(x *recovery.Exchange, h *history, k int) {
+	steps, reported := h.load(k).steps, 0
+	for i := range steps {
+		f := steps[i].judge()
+		if !f.Failed || reported == maxAfter {
+			continue
+		}
+		reported++
+		s.reportSince(x, h, k, recovery.After{At: f.Index, Fingerprint: f.Fingerprint}, func(j int, a *recovery.After) {
+			if t := h.load(j); len(t.steps) > 0 {
+				a.Calls++
+				t.compare(&steps[i], a)
+			}
+		})
 	}
 }
 

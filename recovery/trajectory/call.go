@@ -86,16 +86,13 @@ func (c *Call) Writes() bool {
 	return (traitsOf(NameWords(c.Tool))|traitsOf(NameWords(c.Line())))&editorAnswer != 0
 }
 
-// Pauses reports whether the call waits before it answers.
-func (c *Call) Pauses() bool {
+// pauses reports whether a call without a command line waits before it answers.
+func (c *Call) pauses() bool {
 	if traitsOf(NameWords(c.Tool))&pauseWord != 0 {
 		return true
 	}
 	if c.Kind() == Editor || len(c.Arguments) > maxSearched {
 		return false
-	}
-	if c.Line() != "" {
-		return mayPause(c.line) && c.Command().Pauses
 	}
 	t := strings.TrimSpace(c.Arguments)
 	switch {
@@ -112,7 +109,7 @@ func (c *Call) Pauses() bool {
 // influence what the next such call returns.
 func (c *Call) Awaits() bool {
 	if c.Line() == "" {
-		return c.Pauses()
+		return c.pauses()
 	}
 	if !mayPause(c.line) {
 		return false

@@ -20,9 +20,6 @@ func (c *Call) Deeds() (out recovery.Deeds) {
 	switch kind := c.Kind(); {
 	case c.Line() != "":
 		out = DeedsOfLine(c.Line())
-		if len(c.Files()) > 0 && kind == Editor {
-			out |= recovery.Writes
-		}
 	case kind == Shell:
 		out |= recovery.Runs
 	case kind == Code:
