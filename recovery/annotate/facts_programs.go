@@ -154,17 +154,16 @@ func (s *failureContext) missingBlank() fact {
 	return fact{say: "A blank is missing: " + quoted(m[1]+" "+m[2]) + " in place of " + quoted(program) + ".", call: s.run(strings.Replace(s.failingCall.Line(), program, m[1]+" "+m[2], 1))}
 }
 
+// inBackticks matches a command line that is only a command in backticks.
+var inBackticks = recovery.NewPattern("^(?:```bash ([^`]+)```|`+([^`]+)`+)$")
+
 // substituted finds a command in backticks, whose output the shell ran as a command.
 func (s *failureContext) substituted() fact {
-	line := strings.TrimSpace(s.failingCall.Line())
-	inner, ends := strings.CutSuffix(strings.TrimPrefix(line, "```bash "), "```")
-	if len(inner) == len(line)-3 || !ends {
-		inner = strings.Trim(line, "`")
-	}
-	if len(inner) == len(line) || inner == "" || strings.Contains(inner, "`") || line[0] != '`' || line[len(line)-1] != '`' || hasWord(inner, s.program()) {
+	m := inBackticks.FindStringSubmatch(strings.TrimSpace(s.failingCall.Line()))
+	if m == nil || hasWord(m[1]+m[2], s.program()) {
 		return fact{}
 	}
-	return fact{say: "The shell ran what the command in backticks printed. Without the backticks it is printed.", call: s.run(inner)}
+	return fact{say: "The shell ran what the command in backticks printed. Without the backticks it is printed.", call: s.run(m[1] + m[2])}
 }
 
 // bashOnly matches errors of dash and ash about syntax that only bash knows.

@@ -3,6 +3,7 @@ package breaker
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -257,15 +258,7 @@ func (s *Set) Clear(name, item string) {
 	}
 	if item == "" || item == string(recovery.MarkCooldown) {
 		s.board.Remove(BoardCooldowns, name)
-		for t := range s.refusals {
-			if t.String() == name {
-				delete(s.refusals, t)
-			}
-		}
-		for t := range s.keys {
-			if t.String() == name {
-				delete(s.keys, t)
-			}
-		}
+		maps.DeleteFunc(s.refusals, func(t recovery.Target, _ *refusal) bool { return t.String() == name })
+		maps.DeleteFunc(s.keys, func(t recovery.Target, _ *ramp) bool { return t.String() == name })
 	}
 }

@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/rule"
@@ -21,23 +22,18 @@ const (
 func NewVocabulary(sets ...rule.Set) Vocabulary {
 	v, seen := Vocabulary{}, map[string]string{}
 	for _, s := range sets {
-		for _, list := range s.Words {
-			v.add(list)
-		}
-		for _, list := range s.Pieces {
-			v.add(list)
+		for _, lists := range []map[string][]string{s.Words, s.Pieces} {
+			for _, list := range lists {
+				v.add(list)
+			}
 		}
 		for _, r := range s.Rules {
-			v.add(r.Any)
-			v.add(r.And)
-			v.add(r.Patterns)
-			for _, text := range r.Examples {
-				for _, w := range words(text) {
-					if by, ok := seen[w]; ok && by != r.Name {
-						v[w] = true
-					}
-					seen[w] = r.Name
+			v.add(slices.Concat(r.Any, r.And, r.Patterns))
+			for _, w := range words(strings.Join(r.Examples, " ")) {
+				if by, ok := seen[w]; ok && by != r.Name {
+					v[w] = true
 				}
+				seen[w] = r.Name
 			}
 		}
 	}
@@ -45,10 +41,8 @@ func NewVocabulary(sets ...rule.Set) Vocabulary {
 }
 
 func (v Vocabulary) add(texts []string) {
-	for _, t := range texts {
-		for _, w := range words(t) {
-			v[w] = true
-		}
+	for _, w := range words(strings.Join(texts, " ")) {
+		v[w] = true
 	}
 }
 

@@ -39,20 +39,27 @@ func hostsIn(b *transcript.Body) hosts {
 	}
 	add(b.Instructions())
 	read := 0
-	for i, m := range b.Messages() {
-		if size := m.End - m.Start; m.Role == transcript.RoleTool || size > maxMessage || read > 1<<20 || bytes.IndexByte(m.Raw(), '.') < 0 ||
-			m.Role == transcript.RoleUser && trajectory.IsObservation(b, i) {
+	for _, m := range withoutTools(b) {
+		if read > 1<<20 || bytes.IndexByte(m.Raw(), '.') < 0 {
 			continue
 		}
 		read += m.End - m.Start
 		add(m.Text())
-		if m.Role == transcript.RoleAssistant {
-			for _, c := range m.ToolCalls() {
-				add(c.Text())
-			}
+		for _, c := range m.ToolCalls() {
+			add(c.Text())
 		}
 	}
 	return named
+}
+
+// withoutTools returns the messages that contain no tool's output, except large ones.
+func withoutTools(b *transcript.Body) (out []transcript.Message) {
+	for i, m := range b.Messages() {
+		if m.Role != transcript.RoleTool && m.End-m.Start <= maxMessage && !trajectory.IsObservation(b, i) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // bareHostsKnown reports whether every host name in a text that is not part of a URL is known. [call.hostsKnown] checks
@@ -142,10 +149,7 @@ func wordsOf(arguments string) (out []string) {
 // It reads the newest messages only, up to 1 MiB.
 func knownValuesIn(b *transcript.Body) func(value string) bool {
 	var all strings.Builder
-	for i, m := range slices.Backward(b.Messages()) {
-		if m.Role == transcript.RoleTool || m.End-m.Start > maxMessage || m.Role == transcript.RoleUser && trajectory.IsObservation(b, i) {
-			continue
-		}
+	for _, m := range slices.Backward(withoutTools(b)) {
 		if m.Role == transcript.RoleUser {
 			all.WriteString(m.Text() + "\n")
 		}

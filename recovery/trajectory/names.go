@@ -44,21 +44,24 @@ func CommandIn(arguments string) string {
 	command := ""
 	gjson.Parse(s).ForEach(func(key, value gjson.Result) bool {
 		if commandNames[strings.ToLower(key.Str)] {
-			if value.IsArray() {
-				var words []string
-				value.ForEach(func(_, w gjson.Result) bool { words = append(words, w.String()); return true })
-				if len(words) == 3 && strings.HasPrefix(words[1], "-") && strings.HasSuffix(words[1], "c") {
-					words = words[2:] // bash -lc "…"
-				}
-				command = strings.Join(words, " ")
-			} else {
-				command = value.String()
-			}
-			return command == ""
+			command = lineOf(value)
 		}
-		return true
+		return command == ""
 	})
 	return command
+}
+
+// lineOf returns a command line that is given as a text or as a list of words.
+func lineOf(command gjson.Result) string {
+	if !command.IsArray() {
+		return command.String()
+	}
+	var words []string
+	command.ForEach(func(_, w gjson.Result) bool { words = append(words, w.String()); return true })
+	if len(words) == 3 && strings.HasPrefix(words[1], "-") && strings.HasSuffix(words[1], "c") {
+		return words[2] // bash -lc "…"
+	}
+	return strings.Join(words, " ")
 }
 
 // PathIn returns the file or directory in a call's arguments, by the argument names of known agents' tools, or
