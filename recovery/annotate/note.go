@@ -67,13 +67,13 @@ func (s *failureContext) factNote(known fact, said string, l *recovery.Ladder, l
 	switch {
 	case known.done && !(firm && loop != nil):
 		return ""
-	case l.Same <= 1 && loop == nil && known.say != "":
+	case l.Same <= 1 && known.say != "":
 		return s.note(known.first(), onward)
-	case known.call != "" && l.Same <= 2 && (l.Kind >= 2 && l.Given == 0 || l.Same == 2 && l.Rung >= recovery.RungAgain):
+	case known.call != "" && (l.Same == 2 || l.Same < 2 && l.Kind >= 2 && l.Given == 0):
 		return s.note(said, known.call+" "+onward)
 	case l.Rung < recovery.RungAgain || !firm:
 		return ""
-	case known.say != "" && (untold && times > firmTimes || !known.general && l.Given < firmTimes):
+	case untold && times > firmTimes || !known.general && l.Given < firmTimes:
 		return s.note(said, known.firm()+" "+onward)
 	case loop != nil && l.Given < firmTimes:
 		return s.note(said+printed(l.Failure.Line), loops[recovery.LoopSameError].firm+" "+onward)
