@@ -3,7 +3,6 @@ package trajectory
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -86,9 +85,6 @@ func cutStatus(text string) string {
 	whole := strings.TrimSpace(text)
 	i := strings.LastIndexByte(whole, '\n')
 	if i < 0 || len(whole)-i != 4 || whole[i+1] < '4' || whole[i+1] > '5' {
-		return text
-	}
-	if _, err := strconv.Atoi(whole[i+1:]); err != nil {
 		return text
 	}
 	if body := strings.TrimSpace(whole[:i]); strings.HasSuffix(body, "}") {

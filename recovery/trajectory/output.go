@@ -2,6 +2,7 @@ package trajectory
 
 import (
 	"strings"
+	"unicode"
 )
 
 // hasher is FNV-1a, which is equal in every process.
@@ -118,20 +119,7 @@ func amount(word string) (n, rest string) {
 // unit reports whether s is a unit of time.
 func unit(s string) bool {
 	switch s {
-	case "ns", "us", "µs", "ms", "s", "m", "h", "sec", "secs", "min", "mins":
-		return true
-	}
-	return false
-}
-
-func unitWord(s string) bool {
-	s = strings.TrimPrefix(s, " ")
-	i := 0
-	for i < len(s) && s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z' {
-		i++
-	}
-	switch strings.ToLower(s[:i]) {
-	case "ns", "us", "ms", "s", "sec", "secs", "second", "seconds", "min", "mins", "minute", "minutes", "millis", "milliseconds":
+	case "ns", "us", "µs", "ms", "s", "m", "h", "sec", "secs", "second", "seconds", "min", "mins", "minute", "minutes", "millis", "milliseconds":
 		return true
 	}
 	return false
@@ -146,8 +134,9 @@ func (w *word) isDuration() bool {
 	if n == "" {
 		return false
 	}
-	if u == "" {
-		return unitWord(w.text[w.to:])
+	if u == "" { // the unit is the next word
+		next := strings.TrimPrefix(w.text[w.to:], " ")
+		return unit(strings.ToLower(next[:len(next)-len(strings.TrimLeftFunc(next, unicode.IsLetter))]))
 	}
 	for u != "" {
 		i := 0

@@ -61,24 +61,24 @@ var (
 	feedback = recovery.NewPattern(`<(?:feedback|user_message|answer|user_feedback)>`)
 )
 
-// Action is a call in an assistant's text.
-type Action struct {
-	Tool, Arguments string
-	Explicit        bool // marked as a call, more than a code block
+// action is a call in an assistant's text.
+type action struct {
+	tool, arguments string
+	explicit        bool // marked as a call, more than a code block
 }
 
-// FindAction returns the last action in an assistant's text.
-func FindAction(text string) (a Action, ok bool) {
+// findAction returns the last action in an assistant's text.
+func findAction(text string) (a action, ok bool) {
 	if len(text) > maxAction {
 		text = text[len(text)-maxAction:]
 	}
 	if m := lastMatch(functionTag, text); m != nil {
-		return Action{m[1], strings.TrimSpace(m[2]), true}, true
+		return action{m[1], strings.TrimSpace(m[2]), true}, true
 	}
 	if m := lastMatch(callTag, text); m != nil {
-		a := Action{Arguments: m[1], Explicit: true}
+		a := action{arguments: m[1], explicit: true}
 		if name := nameInJSON.FindStringSubmatch(m[1]); name != nil {
-			a.Tool = name[1]
+			a.tool = name[1]
 		}
 		return a, true
 	}
@@ -87,19 +87,19 @@ func FindAction(text string) (a Action, ok bool) {
 		if c := lastMatch(commandTag, args); m[1] == "execute_command" && c != nil {
 			args = c[2]
 		}
-		return Action{m[1], args, true}, true
+		return action{m[1], args, true}, true
 	}
 	if m := lastMatch(commandTag, text); m != nil {
 		tool := "bash"
 		if m[1] == "execute_ipython" || m[1] == "tool_code" || m[1] == "code" {
 			tool = "python"
 		}
-		return Action{tool, m[2], true}, true
+		return action{tool, m[2], true}, true
 	}
 	if m := lastMatch(actionLine, text); m != nil {
-		a := Action{strings.TrimSpace(m[1]), m[2], true}
+		a := action{strings.TrimSpace(m[1]), m[2], true}
 		if in := lastMatch(inputLine, text); in != nil {
-			a.Arguments = strings.TrimSpace(in[1])
+			a.arguments = strings.TrimSpace(in[1])
 		}
 		return a, true
 	}
@@ -113,9 +113,9 @@ func FindAction(text string) (a Action, ok bool) {
 		case "python", "py", "ipython", "javascript", "js":
 			tool = "python"
 		}
-		return Action{Tool: tool, Arguments: strings.TrimSpace(m[2])}, true
+		return action{tool: tool, arguments: strings.TrimSpace(m[2])}, true
 	}
-	return Action{}, false
+	return action{}, false
 }
 
 func lastMatch(re *recovery.Pattern, s string) []string {
@@ -126,32 +126,20 @@ func lastMatch(re *recovery.Pattern, s string) []string {
 	return all[len(all)-1]
 }
 
-// LooksLikeObservation reports whether a message looks like a scaffold's in the user's role, by its beginning or its
-// end.
-func LooksLikeObservation(text string) bool {
-	return observationHead.MatchString(text[:min(len(text), maxSign)]) || observationTail.MatchString(text[max(0, len(text)-maxSign):])
-}
-
-// maxSign limits how much of a message is checked for that, in bytes at either end.
+// maxSign limits how much of a message is checked for the form of an observation, in bytes at either end.
 const maxSign = 400
 
-// Observed returns the action in an assistant's text if the answer from the user's side is its output. fenced
-// reports that the instructions make code blocks actions.
-func Observed(said, answer string, fenced bool) (a Action, ok bool) {
-	if a, ok = FindAction(said); !ok || feedback.MatchString(answer) {
-		return a, false
-	}
-	return a, a.Explicit || fenced || LooksLikeObservation(answer)
-}
-
-// Observation reads user message i as a tool's result in a text protocol.
+// Observation reads user message i as a tool's result in a text protocol: as the output of the action in the answer before
+// it, if that is marked as a call, if the instructions say that code blocks are, or if the message has the form of one.
 func (h *History) Observation(i int) (res recovery.ToolResult, ok bool) {
 	if i <= 0 || i >= len(h.List) || h.List[i].Role != transcript.RoleUser || h.List[i-1].Role != transcript.RoleAssistant || !h.Textual() {
 		return res, false
 	}
 	text := h.List[i].Text()
-	a, ok := Observed(h.List[i-1].Text(), text, h.Fenced())
-	return recovery.ToolResult{Index: i, Caller: i - 1, Tool: a.Tool, Arguments: a.Arguments, Content: text}, ok
+	a, ok := findAction(h.List[i-1].Text())
+	res = recovery.ToolResult{Index: i, Caller: i - 1, Tool: a.tool, Arguments: a.arguments, Content: text}
+	return res, ok && !feedback.MatchString(text) && (a.explicit || h.Fenced() ||
+		observationHead.MatchString(text[:min(len(text), maxSign)]) || observationTail.MatchString(text[max(0, len(text)-maxSign):]))
 }
 
 // Textual reports whether calls may be part of the assistant's text, because there are no native ones.

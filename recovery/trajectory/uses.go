@@ -48,9 +48,9 @@ func usesOf(t transcript.Tool, params []Parameter) (out Use) {
 		s.takes |= p.Holds
 	}
 	switch {
-	case s.asksPerson():
+	case s.is("ask") && s.is("user", "human", "followup", "question"), s.single && s.is("question"): // not ask_expert_model
 		return UseAsk
-	case s.managesCommand():
+	case s.has(manageWord) && s.has(shellWord|runWord) && s.takes&HoldsCommand == 0: // of a running command: BashOutput
 		return 0
 	}
 	if s.runsCommands() {
@@ -59,7 +59,7 @@ func usesOf(t transcript.Tool, params []Parameter) (out Use) {
 	if s.runsCode() {
 		out |= UseCode
 	}
-	if s.fetches() {
+	if s.has(onlineWord) || s.has(fetchWord) && (s.undeclared || s.takes&HoldsURL != 0) { // databases fetch, too
 		return out | UseFetch
 	}
 	if out != 0 || s.has(otherDomainWord) {
@@ -80,7 +80,7 @@ func usesOf(t transcript.Tool, params []Parameter) (out Use) {
 	if s.has(readWord) && s.opensFiles() {
 		out |= UseRead
 	}
-	if s.writes() {
+	if s.has(writeWord) && (s.opensFiles() || s.is("patch", "diff") || s.undeclared && s.is("editor", "str")) { // a patch names its files
 		out |= UseWrite
 		if s.is("editor") {
 			out |= UseRead | UseList // "view" shows files and directories
@@ -102,16 +102,6 @@ func (s *toolSigns) has(t trait) bool { return s.traits&t != 0 }
 
 func (s *toolSigns) is(any ...string) bool { return AnyOf(s.words, any) }
 
-// asksPerson reports whether the tool asks a person. Asking a model is something else, as in ask_expert_model.
-func (s *toolSigns) asksPerson() bool {
-	return s.is("ask") && s.is("user", "human", "followup", "question") || s.single && s.is("question")
-}
-
-// managesCommand reports whether the tool only manages a running command, as BashOutput does.
-func (s *toolSigns) managesCommand() bool {
-	return s.has(manageWord) && s.has(shellWord|runWord) && s.takes&HoldsCommand == 0
-}
-
 // runsCommands reports whether the tool is a shell. An editor also takes a command, the name of its operation. Of a tool
 // without parameters, a name that only says that it runs something may mean code or something else.
 func (s *toolSigns) runsCommands() bool {
@@ -132,11 +122,6 @@ func (s *toolSigns) runsCode() bool {
 	return named && (s.undeclared || s.takes&HoldsCode != 0)
 }
 
-// fetches reports whether the tool gets something from the network. fetch alone is also a word for databases.
-func (s *toolSigns) fetches() bool {
-	return s.has(onlineWord) || s.has(fetchWord) && (s.undeclared || s.takes&HoldsURL != 0)
-}
-
 // opensFiles reports whether the tool takes a path or, if only its name is known, the name is about files: grep, list_dir.
 func (s *toolSigns) opensFiles() bool {
 	return s.takes&HoldsPath != 0 || s.undeclared && (s.has(fileWord) || s.single)
@@ -149,11 +134,6 @@ func (s *toolSigns) searches() bool {
 	}
 	inFiles := s.takes&HoldsPath != 0 || s.has(fileWord) || s.single || s.is("grep", "glob", "rg", "ripgrep", "semantic", "name")
 	return inFiles && (s.undeclared || s.takes&(HoldsPath|HoldsPattern) != 0)
-}
-
-// writes reports whether the tool changes files. A patch names its files itself.
-func (s *toolSigns) writes() bool {
-	return s.has(writeWord) && (s.opensFiles() || s.is("patch", "diff") || s.undeclared && s.is("editor", "str"))
 }
 
 // AnyOf reports whether two lists of words have a common word.
