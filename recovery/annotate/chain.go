@@ -137,52 +137,33 @@ var dangerous = recovery.NewPattern(`(?i)\b(?:(?:un)?install(?:s|ed|ing)?|delet(
 
 // check reports every problem of a complete strategy.
 func (s Strategy) check(key string) (errs []error) {
-	add := func(part, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s.%s: %s", key, part, fmt.Sprintf(format, args...)))
-	}
-	if !strategyName.MatchString(s.Name) {
-		add("name", "%q cannot be a name: use 2 to 40 lower-case letters, digits and _", short(s.Name))
-	}
-	if !(s.Confidence > 0 && s.Confidence <= 1) {
-		add("confidence", "a new strategy needs one, above 0 and at most 1")
-	}
-	if s.Iterations < 1 {
-		add("iterations", "a new strategy needs an estimate, at least 1")
-	}
-	for i, name := range s.Needs {
-		if needed([]string{name}) == 0 {
-			add(fmt.Sprintf("needs[%d]", i), "%q is no kind of tool: there are %s", short(name), strings.Join(needNames[:], ", "))
+	require := func(ok bool, part, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s.%s: %s", key, part, fmt.Sprintf(format, args...)))
 		}
+	}
+	asks := s.Name == AskUser
+	require(strategyName.MatchString(s.Name), "name", "%q cannot be a name: use 2 to 40 lower-case letters, digits and _", short(s.Name))
+	require(s.Confidence > 0 && s.Confidence <= 1, "confidence", "a new strategy needs one, above 0 and at most 1")
+	require(s.Iterations >= 1, "iterations", "a new strategy needs an estimate, at least 1")
+	for i, name := range s.Needs {
+		require(needed([]string{name}) != 0, fmt.Sprintf("needs[%d]", i), "%q is no kind of tool: there are %s", short(name), strings.Join(needNames[:], ", "))
 	}
 	for i, name := range s.Does {
-		if recovery.DeedsOf(name) == 0 {
-			add(fmt.Sprintf("does[%d]", i), "%q is not a known deed: there are %s", short(name), strings.Join(recovery.DeedNames(), ", "))
-		}
+		require(recovery.DeedsOf(name) != 0, fmt.Sprintf("does[%d]", i), "%q is not a known deed: there are %s", short(name), strings.Join(recovery.DeedNames(), ", "))
 	}
-	if len(s.Steps) == 0 {
-		add("steps", "a new strategy needs at least one step")
-	}
+	require(len(s.Steps) > 0, "steps", "a new strategy needs at least one step")
 	for i, step := range s.Steps {
-		part := fmt.Sprintf("steps[%d]", i)
-		switch err := checkTemplate(step); {
-		case err != nil:
-			add(part, "%s", err)
-		case elevated.MatchString(step):
-			add(part, "tells the agent to run something as another user (%s): steps never do, leave that to %s", elevated.FindString(step), AskUser)
-		case s.Name != AskUser && !s.Risky && dangerous.MatchString(step):
-			add(part, "%q installs, deletes or changes permissions: mark the strategy with risky: true", dangerous.FindString(step))
-		}
+		part, err := fmt.Sprintf("steps[%d]", i), checkTemplate(step)
+		require(err == nil, part, "%v", err)
+		require(err != nil || !elevated.MatchString(step), part, "tells the agent to run something as another user (%s): steps never do, leave that to %s", elevated.FindString(step), AskUser)
+		require(err != nil || elevated.MatchString(step) || asks || s.Risky || !dangerous.MatchString(step), part,
+			"%q installs, deletes or changes permissions: mark the strategy with risky: true", dangerous.FindString(step))
 	}
-	if s.Name != AskUser {
-		return errs
-	}
-	if s.Risky || len(s.Needs) > 0 {
+	if asks && (s.Risky || len(s.Needs) > 0) {
 		errs = append(errs, fmt.Errorf("%s: %s needs no tool and is never risky", key, AskUser))
 	}
-	if len(s.Steps) != 1 {
-		add("steps", "%s has one step: what a person can do", AskUser)
-	} else if checkTemplate(s.Steps[0]) == nil && plain(s.Steps[0]) == "" {
-		add("steps[0]", "the last alternative must have no slot")
-	}
+	require(!asks || len(s.Steps) == 1, "steps", "%s has one step: what a person can do", AskUser)
+	require(!asks || len(s.Steps) != 1 || checkTemplate(s.Steps[0]) != nil || plain(s.Steps[0]) != "", "steps[0]", "the last alternative must have no slot")
 	return errs
 }

@@ -201,27 +201,13 @@ func (s *failureContext) nearestTool() fact {
 	if best != "" {
 		return fact{say: "There is no tool " + quoted(wrong) + "; " + quoted(best) + " is there.", call: "Call " + quoted(best) + " instead" + s.requiredParameters(best) + "."}
 	}
-	uses := trajectory.UsesOf(transcript.Tool{Name: wrong})
+	uses := trajectory.ToolOf(transcript.Tool{Name: wrong}).Uses
 	if words := trajectory.NameWords(wrong); trajectory.AnyOf(words, browsing) && trajectory.AnyOf(words, ofFiles) {
 		uses = trajectory.UseList | trajectory.UseRead
 	}
-	var same []string
-	add := func(use trajectory.Use) {
-		i := slices.IndexFunc(s.tools(), func(t trajectory.Tool) bool {
-			return t.Uses&use != 0 && t.Name != wrong && !slices.Contains(same, t.Name)
-		})
-		if i >= 0 {
-			same = append(same, s.tools()[i].Name)
-		}
-	}
-	for _, use := range []trajectory.Use{trajectory.UseList, trajectory.UseRead, trajectory.UseSearch, trajectory.UseWrite,
-		trajectory.UseShell, trajectory.UseCode, trajectory.UseFetch} {
-		if uses&use != 0 && (len(same) == 0 || use != trajectory.UseShell) {
-			add(use)
-		}
-	}
+	same := s.usedLike(uses, wrong)
 	if len(same) == 0 && uses&working != 0 {
-		add(trajectory.UseShell)
+		same = s.usedLike(trajectory.UseShell, wrong)
 	}
 	switch {
 	case len(same) > 0:
@@ -230,6 +216,20 @@ func (s *failureContext) nearestTool() fact {
 		return fact{say: "There is no tool " + quoted(wrong) + "; there are " + listed(names, maxNamed, "and") + "."}
 	}
 	return fact{}
+}
+
+// usedLike returns one tool for each of the uses, except the one in but, and a shell only if there is no other.
+func (s *failureContext) usedLike(uses trajectory.Use, but string) (names []string) {
+	for _, use := range []trajectory.Use{trajectory.UseList, trajectory.UseRead, trajectory.UseSearch, trajectory.UseWrite,
+		trajectory.UseShell, trajectory.UseCode, trajectory.UseFetch} {
+		i := slices.IndexFunc(s.tools(), func(t trajectory.Tool) bool {
+			return t.Uses&use&uses != 0 && t.Name != but && !slices.Contains(names, t.Name)
+		})
+		if i >= 0 && (len(names) == 0 || use != trajectory.UseShell) {
+			names = append(names, s.tools()[i].Name)
+		}
+	}
+	return names
 }
 
 // others returns the names of all tools except one.

@@ -165,7 +165,7 @@ func (s *failureContext) mentions(name string) iter.Seq[mention] {
 		s.results(name, func(i int, text string) bool {
 			var l listing
 			if c := s.answers[i]; c != nil {
-				l = s.listingOf(c)
+				l = listing{listed: s.lists(c), headed: c.headed(), entry: entered(trajectory.Invocations(c.Line()), ""), above: c.listedDir()}
 			}
 			searched := l.listed && strings.Contains(s.answers[i].Arguments, strings.TrimSuffix(name, path.Ext(name)))
 			for line := range strings.Lines(text) {
@@ -180,20 +180,12 @@ func (s *failureContext) mentions(name string) iter.Seq[mention] {
 	}
 }
 
-// listing is what gives the lines of a result their directory.
+// listing is what gives the names in a result their directory.
 type listing struct {
 	listed bool   // by a call that lists or searches files
 	headed bool   // it has headings
 	entry  string // the directory that the command enters
 	above  string // the directory of the names, by the call or by the last heading
-}
-
-func (s *failureContext) listingOf(c *call) listing {
-	l := listing{listed: s.lists(c), headed: c.headed(), entry: entered(trajectory.Invocations(c.Line()), "")}
-	if l.listed {
-		l.above = c.listedDir()
-	}
-	return l
 }
 
 // read reads the next line and returns the paths in it whose last element is name. A name alone counts if its directory is
@@ -218,11 +210,11 @@ func (l *listing) read(line, name string) (out []string) {
 		from = at + len(name)
 		p := pathAround(line, at, from)
 		bare := !strings.ContainsAny(p, `/\`)
-		if base(p) != name || strings.HasPrefix(p, "//") || bare && (l.above == "" || l.above == p) ||
+		if base(p) != name || strings.HasPrefix(p, "//") || bare && (!l.listed || l.above == "" || l.above == p) ||
 			l.listed && inName.MatchString(line[:pathStart(line, at)]) {
 			continue
 		}
-		if bare || absolute(l.above) {
+		if bare || l.listed && absolute(l.above) {
 			p = join(l.above, p)
 		}
 		out = append(out, join(l.entry, p))
@@ -426,7 +418,10 @@ func (s *failureContext) nearName() fact {
 			near = append(near, name)
 		}
 	}
-	if len(near) == 0 && len(entries) == 1 && strings.HasSuffix(entries[0], "/") && s.enters(want) {
+	enters := func(v trajectory.Invocation) bool {
+		return v.Program == "cd" && slices.ContainsFunc(v.Operands(), func(o string) bool { return strings.TrimSuffix(o, "/") == want })
+	}
+	if len(near) == 0 && len(entries) == 1 && strings.HasSuffix(entries[0], "/") && slices.ContainsFunc(s.programs, enters) {
 		near = []string{strings.TrimRight(entries[0], "/*@")}
 	}
 	if len(near) != 1 {
@@ -459,13 +454,6 @@ func (s *failureContext) entriesHere() []string {
 		}
 	}
 	return nil
-}
-
-// enters reports whether the failing call changes to the directory.
-func (s *failureContext) enters(dir string) bool {
-	return slices.ContainsFunc(s.programs, func(v trajectory.Invocation) bool {
-		return v.Program == "cd" && slices.ContainsFunc(v.Operands(), func(o string) bool { return strings.TrimSuffix(o, "/") == dir })
-	})
 }
 
 // misspelt reports whether a name is another one with some letters too few or too many, or with two exchanged. A name

@@ -75,11 +75,11 @@ func (s *failureContext) openFence() fact {
 	}
 	said := strings.TrimRight(s.list[s.turn].Text(), " \t\r\n")
 	if before, ends := strings.CutSuffix(said, "```"); ends {
-		last := strings.TrimSpace(before[strings.LastIndexByte(before, '\n')+1:])
-		if last == "" || strings.Count(said, "```") != 2 {
+		last := strings.Fields(before[strings.LastIndexByte(before, '\n')+1:])
+		if len(last) == 0 || strings.Count(said, "```") != 2 {
 			return fact{}
 		}
-		return fact{say: "The three backticks that end the code block stand behind " + quoted(tail(last)) + ".", call: "Put the closing three backticks on a line of their own."}
+		return fact{say: "The three backticks that end the code block stand behind " + quoted(trajectory.Ends(last[len(last)-1], 0, 30)) + ".", call: "Put the closing three backticks on a line of their own."}
 	}
 	if !strings.HasPrefix(said, "```") && !strings.Contains(said, "\n```") || strings.Count(said, "```") != 1 || len(said) > maxUncut {
 		return fact{}
@@ -89,14 +89,6 @@ func (s *failureContext) openFence() fact {
 
 // maxUncut is the length, in bytes, from which a message without an end was probably cut off by a limit.
 const maxUncut = 4 << 10
-
-// tail returns the last word of a line, or the end of a long one.
-func tail(line string) string {
-	if i := strings.LastIndexByte(line, ' '); i >= 0 {
-		line = line[i+1:]
-	}
-	return trajectory.Ends(line, 0, 30)
-}
 
 var (
 	// hereWord matches the beginning of a here-document in a shell's command.

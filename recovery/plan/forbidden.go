@@ -81,7 +81,7 @@ var aboutWeb = recovery.NewPattern(`(?i)\b(?:web|internet|online|urls?|websites?
 
 // online reports whether a tool uses the network, by its uses or its description.
 func online(t transcript.Tool) bool {
-	return trajectory.UsesOf(t)&trajectory.UseFetch != 0 || aboutWeb.MatchString(t.Description[:min(len(t.Description), 600)])
+	return trajectory.ToolOf(t).Uses&trajectory.UseFetch != 0 || aboutWeb.MatchString(t.Description[:min(len(t.Description), 600)])
 }
 
 // searches reports whether a call puts the planner's own words into an online search.

@@ -203,7 +203,7 @@ func (s *Planner) check(p *recovery.Plan, c *call) error {
 
 // checkTexts returns the reason why the texts of a call's parameters are not allowed, or nil.
 func (c *call) checkTexts(t transcript.Tool, parameters string, rules Rules) error {
-	runs := trajectory.UsesOf(t)&(trajectory.UseShell|trajectory.UseCode) != 0
+	runs := trajectory.ToolOf(t).Uses&(trajectory.UseShell|trajectory.UseCode) != 0
 	abroad := online(t)
 	if !c.completeURLs(t, parameters) {
 		return errHost

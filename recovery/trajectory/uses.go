@@ -31,18 +31,15 @@ type Tool struct {
 	Params []Parameter // declared in its schema
 }
 
-// ToolOf judges a tool by its name, its description and its parameters. It is pure, accepts any input, and takes limited
+// ToolOf judges a tool by its name and its parameters. It is pure, accepts any input, and takes limited
 // time; it knows the words of common agents and of MCP servers.
 func ToolOf(t transcript.Tool) Tool {
 	params := Parameters(t)
-	return Tool{t, usesOf(t, params), params}
+	return Tool{t, usesOf(t.Name, params), params}
 }
 
-// UsesOf returns the uses of a tool; see [ToolOf].
-func UsesOf(t transcript.Tool) Use { return usesOf(t, Parameters(t)) }
-
-func usesOf(t transcript.Tool, params []Parameter) (out Use) {
-	s := toolSigns{words: NameWords(t.Name), undeclared: len(params) == 0}
+func usesOf(name string, params []Parameter) (out Use) {
+	s := toolSigns{words: NameWords(name), undeclared: len(params) == 0}
 	s.traits, s.single = traitsOf(s.words), len(s.words) == 1
 	for _, p := range params {
 		s.takes |= p.Holds

@@ -9,9 +9,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// TestUsesOf asks for the tools of agents in use, by the names and parameters that
+// TestUses asks for the tools of agents in use, by the names and parameters that
 // they send, and of other services, which are none of these.
-func TestUsesOf(t *testing.T) {
+func TestUses(t *testing.T) {
 	const (
 		sh, code, rd, li, se, wr, fe, as = trajectory.UseShell, trajectory.UseCode, trajectory.UseRead, trajectory.UseList, trajectory.UseSearch, trajectory.UseWrite, trajectory.UseFetch, trajectory.UseAsk
 	)
@@ -114,7 +114,7 @@ func TestUsesOf(t *testing.T) {
 			}
 			tl.Parameters = raw
 		}
-		if got := trajectory.UsesOf(tl); got != c.want {
+		if got := trajectory.ToolOf(tl).Uses; got != c.want {
 			t.Errorf("%s %v: %b, want %b", c.name, c.params, got, c.want)
 		}
 	}
