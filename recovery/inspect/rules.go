@@ -39,7 +39,8 @@ func NewRules(load func() (rule.Set, error), own ...rule.Rule) *Rules {
 // Warm loads and compiles the rules now, so that the first result does not wait for it.
 func (r *Rules) Warm() { _, _ = r.get() }
 
-// class is the conclusion of a rule that names no category of failures.
+// class is what a rule says of a line or a text. A rule for one of the ten categories of failures has that category
+// instead. The examples are in the rules' files, next to the patterns.
 type class uint8
 
 const (
@@ -48,41 +49,41 @@ const (
 	refusal                   // a person's or a policy's refusal
 	ended                     // the call hit a time limit
 	editRefused               // an editor did not apply an edit
-	editOrder
-	editSyntax
-	testsFailed // the summary of a test runner
+	editOrder                 // the same, because another call must come first: the file was not read yet
+	editSyntax                // the same, because the new text has a syntax error
+	testsFailed               // the summary of a test runner
 	testsPassed
 	testsNotRun
-	noError // never an error of the call
-	quoted  // no evidence unless the call is known to have failed
-	genuine // not quoted, although it looks like it
-	wentOn  // the program says that it continued
-	logged
-	source
-	carets
-	meaning
-	reported
-	opinion
-	errorLine
-	follows
-	hint
-	callError
-	readerError
-	numbered
-	exitCode
-	wrapper
-	outputHead
-	errorSentence
-	errorHead
-	goesOn
-	settled
-	barren
-	complaint
-	toGoOn
-	prompted
-	askedTimes
-	askedUntil
-	shortFailure // what the whole of a short result says
+	noError       // never an error of the call
+	quoted        // no evidence unless the call is known to have failed
+	genuine       // not quoted, although it looks like it
+	wentOn        // the program says that it continued
+	logged        // an entry of a log
+	source        // source code, in the frame that tools show it in
+	carets        // ^^^^ below source code
+	meaning       // only the system's words for an error: 13 Permission denied
+	reported      // a field of an error that a program prints as data: code: ENOENT
+	opinion       // an error whose category is debatable
+	errorLine     // begins as errors do: fatal: …
+	follows       // explains the error above: stack frames, fields, hints to the help
+	hint          // what a reading tool adds to its error: Did you mean …?
+	callError     // begins as errors about a call's arguments do
+	readerError   // begins as a reading tool's own errors do
+	numbered      // a line of a file or a search, with its number
+	exitCode      // an agent's line with the exit code
+	wrapper       // another line that an agent adds to an output
+	outputHead    // what an agent puts before an output on the same line: Observation: …
+	errorSentence // the same before an error, which it is not a part of
+	errorHead     // the beginning of an agent framework's error
+	goesOn        // something is still running: status: pending
+	settled       // something has ended: Exited (1)
+	barren        // there is nothing: No more results
+	complaint     // reads like a failure: 2 errors
+	toGoOn        // only a prompt to go on: Please continue.
+	prompted      // may be one, if it is repeated: You must use a tool.
+	askedTimes    // asks to repeat something a number of times
+	askedUntil    // asks to repeat something until it ends in a certain way
+	shortFailure  // what the whole of a short result says
 
 	// Groups of classes; the first matching rule of a group decides.
 	categories // of failures, and noCategory

@@ -9,7 +9,7 @@
 //	Call   → Key: without counters, numbers of jobs, pauses, comments and
 //	         the model's own comments on its call
 //	tool   → Tool: what an agent can do with it and what its parameters hold, by
-//	         names, descriptions and schemas
+//	         names and schemas
 //	Call   → Deeds: what it does that a person may have forbidden
 //	line   → Invocations: the programs with their words, and the files they write
 //	names  → Distance, Nearest: similarity of names
