@@ -17,11 +17,11 @@ var numerals = map[string]int{"two": 2, "three": 3, "four": 4, "five": 5, "six":
 // askedToRepeat returns what the user's last message says about repeating the calls of the last turn: how often,
 // counting only sentences that refer to these calls, and whether it asks to repeat until something happens.
 func (h *history) askedToRepeat() (times int, until bool) {
-	persons := h.userMessages()
-	if len(persons) == 0 {
+	messages := h.userMessages()
+	if len(messages) == 0 {
 		return 0, false
 	}
-	text := h.List[persons[len(persons)-1].index].Text()
+	text := h.List[messages[len(messages)-1].index].Text()
 	if len(text) > maxAsked {
 		return 0, false
 	}

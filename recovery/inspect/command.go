@@ -75,13 +75,10 @@ func (v *view) runsProgram(f finding) finding {
 	return f
 }
 
-// runs reports whether the command runs the program: directly, through another program, or in code that it
-// passes.
+// runs reports whether the command runs the program through another one or in code that it passes. A shell says itself that
+// a program is missing.
 func (v *view) runs(name string) bool {
 	for _, i := range trajectory.Invocations(v.call.Line()) {
-		if i.Words[0] == name || i.Runs() == name {
-			return true
-		}
 		for n, w := range i.Words[1:] {
 			code, _, is := strings.Cut(w, name)
 			caller := strings.TrimRight(code, "\"'([{ ")

@@ -71,17 +71,12 @@ func (h *history) rephrases(j, k int) bool {
 		return false
 	}
 	nothing := func(turn int, s *step) bool { return h.summary(turn).steps[0].nothing || s.saysNothing() }
-	return (a[0].call.Reads() || a[0].looksUp()) && nothing(j, &a[0]) && nothing(k, &b[0])
+	return a[0].call.Reads() && nothing(j, &a[0]) && nothing(k, &b[0])
 }
 
 // tokens returns the words and numbers of a short text.
 func tokens(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s[:min(len(s), maxPlain)]), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-}
-
-// looksUp reports whether the tool searches.
-func (s *step) looksUp() bool {
-	return slices.ContainsFunc(trajectory.NameWords(s.Tool), func(w string) bool { return w == "search" || w == "find" || w == "query" || w == "lookup" })
 }
 
 // counts reports whether turn k repeats the single call of turn j with a higher number and an equivalent result.

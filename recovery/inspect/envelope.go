@@ -224,21 +224,31 @@ const maxWrapperLine = 200
 
 // unwrapLines reads results with the outcome on lines of their own, before or after the output.
 func (v *view) unwrapLines(text string) (inner string, ok bool) {
+	inner = v.withoutTail(v.withoutHead(text))
+	return inner, inner != text
+}
+
+// withoutHead removes the lines that an agent puts above an output.
+func (v *view) withoutHead(text string) string {
 	for range near {
 		first, rest, _ := strings.Cut(text, "\n")
 		l := line{text: strings.TrimSpace(first)}
 		if command, is := strings.CutPrefix(l.text, "Command: "); is && v.call.Line() == "" {
 			v.call = trajectory.CommandCall(command)
 		} else if !v.wraps(&l, true) {
-			if r := v.firstOf(&l, -1, outputHead, ""); r != nil {
-				text, ok = strings.TrimLeft(text[len(v.rules.Submatch(v.rules.of[outputHead], l.hits, &rule.Subject{Raw: text[:len(first)]})[0]):], " "), true
+			if v.firstOf(&l, -1, outputHead, "") == nil {
+				return text
 			}
-			break
+			m := v.rules.Submatch(v.rules.of[outputHead], l.hits, &rule.Subject{Raw: first})
+			return strings.TrimLeft(text[len(m[0]):], " ")
 		}
-		if text, ok = strings.TrimLeft(rest, "\r\n"), true; text == "" {
-			return "", true
-		}
+		text = strings.TrimLeft(rest, "\r\n")
 	}
+	return text
+}
+
+// withoutTail removes the lines that an agent puts below an output.
+func (v *view) withoutTail(text string) string {
 	for range near {
 		text = strings.TrimRight(text, " \t\r\n")
 		i := strings.LastIndexByte(text, '\n') + 1
@@ -246,9 +256,9 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 		if !v.wraps(&l, false) || l.text == "Output:" && i > 0 {
 			break
 		}
-		text, ok = text[:i], true
+		text = text[:i]
 	}
-	return text, ok
+	return text
 }
 
 // wraps reports whether a line belongs to a wrapper. It records the exit code that the line states, unless a

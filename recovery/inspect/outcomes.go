@@ -100,12 +100,12 @@ func (s *Stage) reportFailures(x *recovery.Exchange, h *history, k int) {
 	}
 }
 
-// reportSince reports what the turns after turn k brought, if there are any; weigh adds the findings of one
+// reportSince reports what the turns after turn k brought, if there are any; add records the findings of one
 // turn.
-func (s *Stage) reportSince(x *recovery.Exchange, h *history, k int, a recovery.After, weigh func(j int, a *recovery.After)) {
+func (s *Stage) reportSince(x *recovery.Exchange, h *history, k int, a recovery.After, add func(j int, a *recovery.After)) {
 	for j := k; j < len(h.turns); j++ {
 		if j > k {
-			weigh(j, &a)
+			add(j, &a)
 		}
 		if a.Target || a.Same {
 			break

@@ -115,5 +115,5 @@ func (v *view) statedErrors() bool {
 	}
 	rest := *v
 	rest.lines, rest.ends, rest.reports, rest.quiet = v.lines[:last], 0, 0, printers
-	return rest.ownErrors() || rest.briefErrors()
+	return rest.briefErrors()
 }

@@ -17,29 +17,29 @@ func achieves(failed, made *trajectory.Call) bool {
 	if made.Reads() && !failed.Reads() || locates(made) && !locates(failed) {
 		return false
 	}
-	wants, of := objectsOf(failed)
-	has, by := objectsOf(made)
-	if len(wants) > 0 {
-		return slices.ContainsFunc(wants, func(w string) bool { return slices.Contains(has, w) })
+	wanted, ran := objectsOf(failed)
+	got, runs := objectsOf(made)
+	if len(wanted) > 0 {
+		return trajectory.AnyOf(wanted, got)
 	}
-	return slices.ContainsFunc(of, func(p string) bool { return slices.Contains(by, p) })
+	return trajectory.AnyOf(ran, runs)
 }
 
 // runsAgain reports whether two calls use the same program or tool.
 func runsAgain(failed, made *trajectory.Call) bool {
-	_, of := objectsOf(failed)
-	_, by := objectsOf(made)
-	return slices.ContainsFunc(of, func(p string) bool { return slices.Contains(by, p) })
+	_, ran := objectsOf(failed)
+	_, runs := objectsOf(made)
+	return trajectory.AnyOf(ran, runs)
 }
 
 // maxObjects limits the objects of one call.
 const maxObjects = 32
 
 // objectsOf returns the base names of the files and other objects that a call works on, and its programs or tool.
-func objectsOf(c *trajectory.Call) (on, by []string) {
+func objectsOf(c *trajectory.Call) (objects, programs []string) {
 	add := func(w string) {
-		if w = path.Base(strings.ReplaceAll(strings.TrimSpace(w), `\`, "/")); len(w) > 1 && w != ".." && len(on) < maxObjects {
-			on = append(on, w)
+		if w = path.Base(strings.ReplaceAll(strings.TrimSpace(w), `\`, "/")); len(w) > 1 && w != ".." && len(objects) < maxObjects {
+			objects = append(objects, w)
 		}
 	}
 	if c.Line() != "" {
@@ -47,25 +47,25 @@ func objectsOf(c *trajectory.Call) (on, by []string) {
 			if v.Prepares() {
 				continue
 			}
-			by = append(by, v.Runs())
+			programs = append(programs, v.Runs())
 			for _, w := range v.Operands() {
 				add(w)
 			}
 		}
-		return on, by
+		return objects, programs
 	}
 	for _, f := range c.Files() {
 		add(f.Path)
 	}
-	if text := strings.TrimSpace(c.Arguments); len(on) == 0 && len(text) <= maxAimed && strings.HasPrefix(text, "{") && gjson.Valid(text) {
+	if text := strings.TrimSpace(c.Arguments); len(objects) == 0 && len(text) <= maxAimed && strings.HasPrefix(text, "{") && gjson.Valid(text) {
 		gjson.Parse(text).ForEach(func(_, v gjson.Result) bool {
 			if v.Type == gjson.String && len(v.Str) <= 200 {
 				add(v.Str)
 			}
-			return len(on) < maxObjects
+			return len(objects) < maxObjects
 		})
 	}
-	return on, []string{c.Tool}
+	return objects, []string{c.Tool}
 }
 
 // maxAimed limits the arguments that objectsOf searches, in bytes.

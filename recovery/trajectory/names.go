@@ -15,9 +15,7 @@ const maxCallArguments = 16 << 10
 // commandNames are the names of arguments that contain a command line.
 var commandNames = setOf("command, cmd, script, commandline, command_line, bash_command, shell_command")
 
-// parameterTag begins the arguments of a text protocol's call, parameter matches one of them.
-const parameterTag = "<parameter="
-
+// parameter matches an argument in a text protocol's call.
 var parameter = recovery.NewPattern(`(?s)<parameter=([\w.-]{1,80})>\s*(.*?)\s*</parameter>`)
 
 // CommandIn returns the command line in a call's arguments, by the argument names of known agents' tools, or "".
@@ -27,7 +25,7 @@ func CommandIn(arguments string) string {
 	if len(s) > maxCallArguments {
 		return ""
 	}
-	if strings.HasPrefix(s, parameterTag) {
+	if strings.HasPrefix(s, "<parameter=") {
 		for _, m := range parameter.FindAllStringSubmatch(s, 8) {
 			if commandNames[m[1]] {
 				return m[2]

@@ -90,11 +90,7 @@ func findAction(text string) (a action, ok bool) {
 		return action{m[1], args, true}, true
 	}
 	if m := lastMatch(commandTag, text); m != nil {
-		tool := "bash"
-		if m[1] == "execute_ipython" || m[1] == "tool_code" || m[1] == "code" {
-			tool = "python"
-		}
-		return action{tool, m[2], true}, true
+		return action{runner(m[1]), m[2], true}, true
 	}
 	if m := lastMatch(actionLine, text); m != nil {
 		a := action{strings.TrimSpace(m[1]), m[2], true}
@@ -107,15 +103,19 @@ func findAction(text string) (a action, ok bool) {
 	if m == nil {
 		m = lastMatch(openFence, text)
 	}
-	if m != nil {
-		tool := "bash"
-		switch strings.ToLower(m[1]) {
-		case "python", "py", "ipython", "javascript", "js":
-			tool = "python"
-		}
-		return action{tool: tool, arguments: strings.TrimSpace(m[2])}, true
+	if m == nil {
+		return action{}, false
 	}
-	return action{}, false
+	return action{tool: runner(m[1]), arguments: strings.TrimSpace(m[2])}, true
+}
+
+// runner returns the tool that runs what stands in a tag or in a code block of a language.
+func runner(name string) string {
+	switch strings.ToLower(name) {
+	case "execute_ipython", "tool_code", "code", "python", "py", "ipython", "javascript", "js":
+		return "python"
+	}
+	return "bash"
 }
 
 func lastMatch(re *recovery.Pattern, s string) []string {

@@ -62,14 +62,16 @@ func usesOf(name string, params []Parameter) (out Use) {
 	if out != 0 || s.has(otherDomainWord) {
 		return out
 	}
-	if s.has(listWord) && s.opensFiles() {
-		out |= UseList
-	}
+	return s.fileUses()
+}
+
+// fileUses returns what the tool does with files: it finds or else reads and writes them.
+func (s *toolSigns) fileUses() (out Use) {
 	if s.searches() {
 		out |= UseSearch
-		if s.is("glob") {
-			out |= UseList
-		}
+	}
+	if s.has(listWord) && s.opensFiles() || out != 0 && s.is("glob") {
+		out |= UseList
 	}
 	if out != 0 {
 		return out
