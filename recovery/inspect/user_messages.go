@@ -13,26 +13,20 @@ type userMessage struct {
 	words uint64 // hash of its content, 0 if not computed
 }
 
-// userMessages returns the messages of the user. In text protocols it excludes observations only within the
+// userMessages returns the messages of the user. In text protocols it excludes observations, and what may be one before the
 // inspected turns.
 func (h *history) userMessages() []userMessage {
 	if h.usersRead {
 		return h.users
 	}
 	h.usersRead = true
-	k := 0
 	for i, m := range h.List {
 		if m.Role != transcript.RoleUser {
 			continue
 		}
 		if i > 0 && h.List[i-1].Role == transcript.RoleAssistant && h.Textual() {
-			for k < len(h.turns) && h.turns[k].Answered < i {
-				k++
-			}
-			if k == len(h.turns) || h.turns[k].Answered != i {
-				continue
-			}
-			if t := h.load(k); len(t.steps) > 0 && t.steps[0].Index == i {
+			k, inspected := slices.BinarySearchFunc(h.turns, i, func(t turn, i int) int { return t.Answered - i })
+			if !inspected || len(h.load(k).steps) > 0 { // may be an observation, or is one
 				continue
 			}
 		}
