@@ -128,9 +128,8 @@ func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	if !cfg.Enabled() || x.Mode == recovery.ModeOff || x.Mode == recovery.ModeObserve || x.Session == "" || len(x.Candidates) == 0 {
 		return nil
 	}
-	rules := s.parts.Rules()
 	t, stuck := troubleOf(x)
-	if !stuck || rules.HeldOut(x.Session) || !s.parts.Accepted(x) {
+	if !stuck || s.parts.Rules().HeldOut(x.Session) || !s.parts.Accepted(x) {
 		return nil
 	}
 	slot := slotOf(x)
@@ -142,24 +141,29 @@ func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
 		}
 		return nil
 	}
-	if st.usable(slot) {
-		if acts {
-			s.apply(x, st, slot)
-		}
-		return nil
+	known := st
+	if !st.usable(slot) {
+		known = s.learned(x, cfg, t, st, slot, acts)
 	}
-	if next := s.learned(x, cfg, t, st, slot, acts); next != nil {
-		if acts {
-			s.apply(x, next, slot)
-		}
-		return nil
+	switch {
+	case known == nil:
+		s.consult(ctx, x, cfg, t, st, slot)
+	case acts:
+		s.apply(x, known, slot)
 	}
+	return nil
+}
+
+// consult asks the planner, unless it is being asked. The next request gets the plan. From the trouble's third occurrence
+// on, and not for the first question, this request waits for it.
+func (s *Planner) consult(ctx context.Context, x *recovery.Exchange, cfg *Config, t trouble, st *state, slot string) {
+	acts := cfg.Mode == ModeAct
 	c, fresh := s.ask(x, cfg, t, st, slot)
 	if c == nil && acts {
 		s.applyFallback(x, st, slot)
 	}
 	if c == nil || !acts || t.count < waitsFrom || fresh && st.Asked == 0 {
-		return nil // the next request gets the plan
+		return
 	}
 	switch next := s.await(ctx, c, cfg.Wait); {
 	case ctx.Err() != nil:
@@ -169,7 +173,6 @@ func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	case next.usable(slot):
 		s.apply(x, next, slot)
 	}
-	return nil
 }
 
 // waitsFrom is the count of occurrences from which a request waits for a plan.
