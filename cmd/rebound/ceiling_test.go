@@ -12,18 +12,18 @@ import (
 // ceilings limits the lines of packages without tests. A commit that raises a number says why in
 // its body; one that removes code lowers it.
 var ceilings = map[string]int{
-	"proxy/stream": 7102,
+	"proxy/stream": 7161,
 
-	"recovery/annotate":   3335,
+	"recovery/annotate":   3331,
 	"recovery/classify":   2909,
-	"recovery/fit":        4242,
-	"recovery/inspect":    5006,
-	"recovery/learn":      2068,
-	"recovery/plan":       1803,
-	"recovery/repair":     4943,
+	"recovery/fit":        4226,
+	"recovery/inspect":    4954,
+	"recovery/learn":      2049,
+	"recovery/plan":       1795,
+	"recovery/repair":     4933,
 	"recovery/rule":       1300,
 	"recovery/trajectory": 2930,
-	"recovery/transcript": 5814,
+	"recovery/transcript": 5801,
 }
 
 func TestCeilings(t *testing.T) {
