@@ -201,7 +201,7 @@ func (s *Sink) write(b []byte) {
 func (s *Sink) Whole(status int, header http.Header, body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.committed && (!s.blank || status != http.StatusOK) {
+	if s.committed && !s.blank {
 		return ErrEnded
 	}
 	s.begin(status, header)
