@@ -86,7 +86,7 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 		{"limited-for-good", "rate_limit_exceeded", 429, 1, true, true}, // the upstream says so itself
 		{"overflow", "context_length_exceeded", 400, 1, false, false},
 		{"down", "", 503, many, true, false}, // who waits may yet be answered
-		{"busy", "", 503, 21, true, false},
+		{"busy", "", 503, many, true, false},
 		{"busy-long", "", 529, 1, true, false},
 		{"html", "", 502, many, true, false},
 		{"same", "", 500, 3, false, true},
