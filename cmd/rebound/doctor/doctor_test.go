@@ -187,6 +187,23 @@ func TestDisguises(t *testing.T) {
 	}
 }
 
+// With the suggested configuration, a second run suggests nothing.
+func TestSuggestedConfigIsEnough(t *testing.T) {
+	up := upstreamtest.New(upstreamtest.Options{As: "openrouter"}).Start(t)
+	o := doctor.Options{Config: parse(t, fmt.Sprintf("upstreams: {default: {url: %q, passthrough: true}}", up.URL()+"/v1"))}
+	first := examine(t, o)
+	if first.Config == "" {
+		t.Fatal("the first run prints no configuration")
+	}
+	o.Config = parse(t, first.Config)
+	second := examine(t, o)
+	if second.Config != "" {
+		t.Errorf("the second run prints\n%s", second.Config)
+	}
+	recovers(t, second.Targets[0], true, "cut stream", "continued by prefill")
+	recovers(t, second.Targets[0], true, "history too long", "131,072 tokens before it is sent")
+}
+
 // With several targets, the doctor corrects a window that is too large, keeps the routes of the file, and
 // binds no model to one upstream if two have it.
 func TestSeveralTargets(t *testing.T) {
