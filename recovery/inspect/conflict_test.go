@@ -26,6 +26,11 @@ func TestKnownRelationsDecide(t *testing.T) {
 			t.Errorf("%q: %+v, want %s", tt.content, f, tt.want)
 		}
 	}
+	f := judge("bash", "", wrapped(1, "Traceback (most recent call last):\n  File \"/usr/lib/python3/dist-packages/requests/models.py\", line 971, in json\n"+
+		"json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"))
+	if !f.Failed || f.Category != recovery.CategoryNone {
+		t.Errorf("a server's answer that is no JSON: %+v", f)
+	}
 }
 
 // Without one, nobody is told.

@@ -25,7 +25,7 @@ func (v *view) judgeData() finding {
 		return finding{true, recovery.InvalidArguments, worded, "schema-problems", firstLine(v.text)}
 	case v.structured:
 		return finding{rule: "json-data"}
-	case v.outcome == succeeded && v.kind == trajectory.Reader:
+	case v.outcome == succeeded && v.kind == trajectory.Reader, listsMessages(v.text):
 		return data
 	}
 	if f := v.programsError(); f.failed {

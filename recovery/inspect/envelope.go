@@ -225,6 +225,9 @@ const maxWrapperLine = 200
 // unwrapLines reads results with the outcome on lines of their own, before or after the output.
 func (v *view) unwrapLines(text string) (inner string, ok bool) {
 	inner = v.withoutTail(v.withoutHead(text))
+	if i := strings.LastIndex(inner, "\nStderr: "); i >= 0 && v.hasExit {
+		inner = inner[:i+1] + inner[i+len("\nStderr: "):]
+	}
 	return inner, inner != text
 }
 

@@ -470,6 +470,9 @@ func (v *view) tested() (f finding, ok bool) {
 	}
 	rest := *v
 	rest.lines, rest.ends, rest.reports, rest.stderr = v.lines[at+1:], 0, 0, -1
+	if v.stderr > at && v.outcome != failed {
+		rest.lines = v.lines[at+1 : v.stderr] // the stream that the tests wrote to
+	}
 	if f = rest.errors(); f.failed {
 		return f, true
 	}

@@ -204,6 +204,8 @@ func (v *view) exception(line, frames string) (recovery.Category, string) {
 		return recovery.CategoryNone, "" // raised by a program that checks its data
 	case c == recovery.NetworkError && strings.Contains(message, "PermissionError("):
 		return recovery.PermissionDenied, "python-cause" // a socket that may not be opened
+	case c == recovery.SyntaxError && strings.Contains(message, "Expecting value: line 1 column 1 (char 0)") && netFrames.MatchString(frames):
+		return recovery.CategoryNone, "" // a server's response that was not JSON
 	case c != recovery.CategoryNone:
 		return c, "python-exception-name"
 	case callSignature.MatchString(message):
@@ -221,9 +223,10 @@ var (
 	callSignature = recovery.NewPattern(`\(\) (?:missing (?:\d+ )?required|got an unexpected keyword|takes .{1,60} arguments?|got multiple values for)`)
 	// dataRefused matches exceptions of validators: a framework's about a call, a program's about its data.
 	dataRefused = recovery.NewPattern(`ValidationError$`)
-	// frame matches a line of a traceback above its end, ownName a built-in exception that counts without any frame.
-	frame   = recovery.NewPattern(`^(?:\s+\S|During handling of|The above exception)`)
-	ownName = recovery.NewPattern(`^(?:TimeoutError|FileNotFoundError|PermissionError|NotADirectoryError|Connection(?:Refused|Reset|Aborted)?Error|SyntaxError|IndentationError|TabError)$`)
+	// netFrames matches the frames of HTTP clients, frame a line of a traceback above its end, ownName a built-in exception that counts without any frame.
+	netFrames = recovery.NewPattern(`requests/|httpx/|urllib`)
+	frame     = recovery.NewPattern(`^(?:\s+\S|During handling of|The above exception)`)
+	ownName   = recovery.NewPattern(`^(?:TimeoutError|FileNotFoundError|PermissionError|NotADirectoryError|Connection(?:Refused|Reset|Aborted)?Error|SyntaxError|IndentationError|TabError)$`)
 )
 
 var statusNumber = recovery.NewPattern(`\b([45]\d\d)\b`)

@@ -177,6 +177,9 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 		{"execute_command", "", "Command executed in terminal within working directory '/srv/app'. Exit code: 0\nOutput:\nthe client says Error: ENOENT, and goes on\n"},
 		{"browser_console_messages", "", "### Result\n[ERROR] Failed to load resource: the server responded with a status of 404 (Not Found) @ " +
 			"http://localhost:5173/a.ico:0\n[LOG] ready @ http://localhost:5173/a.js:3"},
+		{"read_page", "", "[ERROR] Failed to load resource: net::ERR_CONNECTION_REFUSED @ http://localhost:5173/a.ico:0\n[LOG] ready @ http://localhost:5173/a.js:3"},
+		{"bash", "make test", `{"exit_code": 0, "stdout": "Ran 3 tests in 0.1s\n\nOK", "stderr": "open /srv/x: permission denied"}`},
+		{"graphql_query", "", `{"data": {"user": {"name": "Ada", "email": null}}, "errors": [{"message": "permission denied", "path": ["user", "email"]}]}`},
 		{"bash", "cat run.ps1.log", "    + FullyQualifiedErrorId : PathNotFound,Microsoft.PowerShell.Commands.GetContentCommand\ndone"},
 		{"bash", "cat pom.xml", wrapped(0, "<result><status>error</status></result>")},
 		{"bash", "git log --oneline", wrapped(0, "1234567 Say which linker was not found\n2345678 fatal: invalid upstream is an answer")},

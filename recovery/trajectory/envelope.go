@@ -142,7 +142,7 @@ func (m *Envelope) read(root gjson.Result) {
 	m.Output, m.Message = joined(output), joined(message)
 	switch {
 	case m.Failure != "":
-	case errors.IsArray() && errorsOnly(root):
+	case errors.IsArray() && !root.Get("data").IsObject() && errorsOnly(root): // GraphQL may also return a part of the data
 		m.Failure = describe(errors)
 	case m.Status >= 400: // a response that a tool passes on, or an HTTP API's error page
 		m.Failure = cmp.Or(describe(root.Get("body")), describe(root.Get("message")), m.Message)
