@@ -64,7 +64,6 @@ const (
 	meaning       // only the system's words for an error: 13 Permission denied
 	reported      // a field of an error that a program prints as data: code: ENOENT
 	opinion       // an error whose category is debatable
-	errorLine     // begins as errors do: fatal: …
 	follows       // explains the error above: stack frames, fields, hints to the help
 	hint          // what a reading tool adds to its error: Did you mean …?
 	callError     // begins as errors about a call's arguments do
@@ -96,7 +95,7 @@ const (
 
 // classNames are the names of the classes in rule files.
 var classNames = [categories]string{"none", "failure", "refusal", "ended", "edit_refused", "edit_order", "edit_syntax", "tests_failed", "tests_passed",
-	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "error_line", "follows",
+	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "follows",
 	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "goes_on", "settled", "barren",
 	"complaint", "go_on", "prompted", "asked_times", "asked_until", "brief_failure"}
 
