@@ -75,7 +75,7 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	n.resp = resp
 	o := n.options()
 	if resp.StatusCode >= 300 {
-		f := s.refused(ctx, a.Cancel, a, resp)
+		f := s.refused(ctx, a, resp)
 		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
 			f.Job = s.job(a, "")
 		}
@@ -122,25 +122,13 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 		Method: method, Path: path, Query: query, Model: a.Target.Model, Key: a.Target.Key,
 		Header: s.core.traced(header, s.x.ID, a.Number, a.Target.Target), Narrow: s.narrow, Body: body, Follow: s.mayFollow,
 	})
-	if errors.Is(err, upstream.ErrPath) {
-		a.Cancel(nil)
-		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: http.StatusNotFound, Body: impossibleModel(a.Target.Model)})
-	}
-	if refused := (*upstream.CredentialError)(nil); errors.As(err, &refused) {
-		a.Cancel(nil)
-		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: http.StatusUnauthorized, Body: noCredential(), Err: err})
-	}
 	if err != nil {
-		ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
-		if upstream.Unsent(err) {
-			ev.Phase = recovery.PhaseConnect
-		} else if leftBy(ctx) {
-			s.asked.Store(true)
-		}
+		ev := unanswered(ctx, a, err, &s.asked)
 		a.Cancel(nil)
 		f := s.fail(a, ev)
-		f.NeverAnswered = ev.Phase == recovery.PhaseConnect && !s.core.Upstreams[a.Target.Upstream].Answered()
-		f.Job = s.job(a, "")
+		if ev.Status == 0 {
+			f.Job = s.job(a, "")
+		}
 		return nil, f
 	}
 	if resp.StatusCode < 300 {
@@ -154,6 +142,23 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Err: err})
 	}
 	return resp, nil
+}
+
+// unanswered returns the evidence of an attempt that got no answer. It sets asked if the upstream may have worked on the
+// request when the client left.
+func unanswered(ctx context.Context, a recovery.Attempt, err error, asked *atomic.Bool) recovery.Evidence {
+	ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
+	switch refused := (*upstream.CredentialError)(nil); {
+	case errors.Is(err, upstream.ErrPath):
+		return recovery.Evidence{Phase: recovery.PhaseStatus, Status: http.StatusNotFound, Body: impossibleModel(a.Target.Model)}
+	case errors.As(err, &refused):
+		return recovery.Evidence{Phase: recovery.PhaseStatus, Status: http.StatusUnauthorized, Body: noCredential(), Err: err}
+	case upstream.Unsent(err):
+		ev.Phase = recovery.PhaseConnect
+	case leftBy(ctx):
+		asked.Store(true)
+	}
+	return ev
 }
 
 // noCredential is the error of an attempt whose upstream key could not be obtained, in the form of an
@@ -243,20 +248,26 @@ func (s *sender) streamed(h http.Header, form stream.Form) bool {
 }
 
 // refused reads a response with an error status.
-func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a recovery.Attempt, resp *http.Response) *recovery.Failure {
-	defer cancel(nil)
-	defer resp.Body.Close()
-	t := time.AfterFunc(errorBodyPatience, func() { cancel(context.DeadlineExceeded) })
-	defer t.Stop()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is used as it is
-	body = s.core.hidden.Load().Bytes(body)
-	s.core.hidden.Load().Header(resp.Header)
+func (s *sender) refused(ctx context.Context, a recovery.Attempt, resp *http.Response) *recovery.Failure {
+	defer a.Cancel(nil)
+	body := s.core.errorBody(a, resp)
 	if err := ctx.Err(); err != nil && len(body) == 0 && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return s.fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: context.Cause(ctx)})
 	}
 	f := s.fail(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: resp.StatusCode, Header: resp.Header, Body: body})
 	f.Response = recovery.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}
 	return f
+}
+
+// errorBody reads the body of an error, or what arrives of it in time, and hides the gateway's keys in it and in the header.
+func (k *Core) errorBody(a recovery.Attempt, resp *http.Response) []byte {
+	defer resp.Body.Close()
+	t := time.AfterFunc(errorBodyPatience, func() { a.Cancel(context.DeadlineExceeded) })
+	defer t.Stop()
+	_ = upstream.Decode(resp)                                      // does nothing if that was done
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is used as it is
+	k.hidden.Load().Header(resp.Header)
+	return k.hidden.Load().Bytes(body)
 }
 
 // salvage builds an answer from model output that the provider refused, if the error contains that
@@ -291,9 +302,17 @@ func (s *sender) fault(resp *http.Response, body []byte) bool {
 
 // fail classifies the evidence of a failed attempt and adds how much of the answer the client has.
 func (s *sender) fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
-	ev.Now, ev.Request = time.Now(), a.Body
-	return &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Upstream: s.requestIDOf(a.Number),
-		Break: recovery.Break{Released: s.sink.Released(), Sent: s.sink.Sent()}, Err: ev.Err}
+	ev.Request = a.Body
+	f := s.core.failed(a, ev)
+	f.Upstream, f.Break = s.requestIDOf(a.Number), recovery.Break{Released: s.sink.Released(), Sent: s.sink.Sent()}
+	return f
+}
+
+// failed classifies the evidence of a failed attempt.
+func (k *Core) failed(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
+	ev.Now = time.Now()
+	return &recovery.Failure{Diagnosis: k.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Err: ev.Err,
+		NeverAnswered: ev.Phase == recovery.PhaseConnect && !k.Upstreams[a.Target.Upstream].Answered()}
 }
 
 // leftBy reports whether an attempt has ended because the client left: before that, the gateway only cancels with

@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -155,15 +156,19 @@ type reply struct {
 	body   []byte
 }
 
+// upstreamReply is the upstream's own answer.
+func upstreamReply(f *recovery.Failure) reply {
+	r := reply{status: f.Response.Status, header: http.Header{}, body: f.Response.Body}
+	maps.Copy(r.header, f.Response.Header)
+	r.header.Del("Content-Length")
+	r.header.Del("Content-Encoding")
+	return r
+}
+
 // final turns the last failure into a reply. An upstream error in OpenAI's format stays unchanged;
 // others are wrapped with their message kept.
 func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
-	r := reply{status: f.Response.Status, header: http.Header{}, body: f.Response.Body}
-	for name, v := range f.Response.Header {
-		if name != "Content-Length" && name != "Content-Encoding" {
-			r.header[name] = v
-		}
-	}
+	r := upstreamReply(f)
 	if x.Mode != recovery.ModeAct && (f.Response.Status >= 400 || f.Response.Status != 0 && f.Response.Status < 300) { // a redirect is an error in every mode
 		return r // as a plain proxy answers
 	}

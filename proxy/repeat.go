@@ -75,18 +75,8 @@ func (r *repeated) Send(ctx context.Context, a recovery.Attempt) (recovery.Answe
 	up.Header = k.traced(up.Header, r.x.ID, a.Number, a.Target.Target)
 	resp, err := k.Upstreams[a.Target.Upstream].Do(ctx, up)
 	switch {
-	case errors.Is(err, upstream.ErrPath):
-		return nil, k.failed(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: http.StatusNotFound, Body: impossibleModel(a.Target.Model)})
 	case err != nil:
-		ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
-		if upstream.Unsent(err) {
-			ev.Phase = recovery.PhaseConnect
-		} else if leftBy(ctx) {
-			r.asked.Store(true)
-		}
-		f := k.failed(a, ev)
-		f.NeverAnswered = ev.Phase == recovery.PhaseConnect && !k.Upstreams[a.Target.Upstream].Answered()
-		return nil, f
+		return nil, k.failed(a, unanswered(ctx, a, err, &r.asked))
 	case resp.StatusCode >= 400:
 		return nil, r.refused(a, resp)
 	}
@@ -111,14 +101,8 @@ func (k *Core) counted(x *recovery.Exchange, t recovery.Target, h http.Header, r
 // refused reads an answer with an error status.
 func (r *repeated) refused(a recovery.Attempt, resp *http.Response) *recovery.Failure {
 	k := r.core
-	defer resp.Body.Close()
-	t := time.AfterFunc(errorBodyPatience, func() { a.Cancel(context.DeadlineExceeded) })
-	defer t.Stop()
 	k.returnable(resp)
-	_ = upstream.Decode(resp)
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is used as it is
-	body = k.hidden.Load().Bytes(body)
-	k.hidden.Load().Header(resp.Header)
+	body := k.errorBody(a, resp)
 	f := k.failed(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: resp.StatusCode, Header: resp.Header, Body: body})
 	f.Response = recovery.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}
 	return f
@@ -167,12 +151,6 @@ func (*forwarded) Usage() (recovery.Usage, time.Duration) { return recovery.Usag
 // Finish implements recovery.Answer.
 func (*forwarded) Finish() recovery.Finish { return recovery.FinishNone }
 
-// failed classifies the evidence of an attempt of a forwarded request.
-func (k *Core) failed(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
-	ev.Now = time.Now()
-	return &recovery.Failure{Diagnosis: k.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Err: ev.Err}
-}
-
 // repeat forwards a request that may be sent again.
 func (p *passage) repeat(c echo.Context, targets []recovery.Choice, model string) error {
 	req, core := c.Request(), p.core
@@ -214,16 +192,9 @@ func (p *passage) refuse(c echo.Context, f *recovery.Failure, x *recovery.Exchan
 		return nil
 	}
 	if f.Response.Status >= 400 && !own {
-		said := reply{status: f.Response.Status, header: http.Header{}, body: f.Response.Body}
-		for name, v := range f.Response.Header {
-			if name != "Content-Length" && name != "Content-Encoding" {
-				said.header[name] = v
-			}
+		if r = upstreamReply(f); x.Mode == recovery.ModeAct {
+			core.advise(r, f, x)
 		}
-		if x.Mode == recovery.ModeAct {
-			core.advise(said, f, x)
-		}
-		r = said
 	}
 	p.ev.Target, p.ev.Model, p.ev.Class, p.ev.Rule, p.ev.Status = f.Target, f.Target.Model, f.Class(), f.Rule, r.status
 	if f.Err != nil {

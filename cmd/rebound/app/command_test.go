@@ -3,6 +3,8 @@
 package app_test
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -27,5 +29,13 @@ func TestKeyCommandFails(t *testing.T) {
 	})
 	if n := len(up.Requests("prim")); n != 0 {
 		t.Errorf("the upstream was asked %d times without a key", n)
+	}
+	resp, err := http.Post(g.url+"/v1/embeddings", "application/json", strings.NewReader(`{"model":"m","input":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusBadGateway || !strings.Contains(string(body), "upstream_credentials") {
+		t.Errorf("embeddings: status %d, %s, %v", resp.StatusCode, body, err)
 	}
 }
