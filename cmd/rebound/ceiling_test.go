@@ -14,10 +14,10 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7161,
 
-	"recovery/annotate":   3331,
+	"recovery/annotate":   3326,
 	"recovery/classify":   2909,
 	"recovery/fit":        4226,
-	"recovery/inspect":    4954,
+	"recovery/inspect":    4956,
 	"recovery/learn":      2049,
 	"recovery/plan":       1795,
 	"recovery/repair":     4933,

@@ -1,10 +1,9 @@
 package annotate
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
@@ -30,17 +29,13 @@ func Defaults() Config { return Config{Confidence: 0.9, Holdout: 0.02} }
 // Validate reports every problem as one joined error; each message begins with the key. [Chains.With] validates
 // Chains.
 func (c Config) Validate() error {
-	var errs []error
-	if !(c.Confidence >= 0 && c.Confidence <= 1) {
-		errs = append(errs, errors.New("confidence: must be between 0 and 1"))
-	}
-	if !(c.Holdout >= 0 && c.Holdout <= 1) {
-		errs = append(errs, errors.New("holdout: must be between 0 and 1"))
-	}
+	var problems recovery.Problems
+	problems.Check(!(c.Confidence >= 0 && c.Confidence <= 1), "confidence: must be between 0 and 1")
+	problems.Check(!(c.Holdout >= 0 && c.Holdout <= 1), "holdout: must be between 0 and 1")
 	if i := slices.Index(c.Forbid, AskUser); i >= 0 {
-		errs = append(errs, fmt.Errorf("forbid[%d]: %s cannot be forbidden: every chain ends with it", i, AskUser))
+		problems.Add("forbid[%d]: %s cannot be forbidden: every chain ends with it", i, AskUser)
 	}
-	return errors.Join(errs...)
+	return problems.Err()
 }
 
 // short limits the length of a value that an error message quotes.

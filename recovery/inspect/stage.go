@@ -2,8 +2,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -32,14 +30,10 @@ func Defaults() Config {
 
 // Validate reports every problem as one joined error; each message begins with the key.
 func (c Config) Validate() error {
-	var errs []error
-	if c.NoProgress != 0 && (c.NoProgress < minNoProgress || c.NoProgress > lookBack) {
-		errs = append(errs, fmt.Errorf("no_progress: must be 0 (never) or between %d and %d", minNoProgress, lookBack))
-	}
-	if !(c.MinConfidence >= 0 && c.MinConfidence <= 1) {
-		errs = append(errs, errors.New("confidence: must be between 0 and 1"))
-	}
-	return errors.Join(errs...)
+	var problems recovery.Problems
+	problems.Check(c.NoProgress != 0 && (c.NoProgress < minNoProgress || c.NoProgress > lookBack), "no_progress: must be 0 (never) or between %d and %d", minNoProgress, lookBack)
+	problems.Check(!(c.MinConfidence >= 0 && c.MinConfidence <= 1), "confidence: must be between 0 and 1")
+	return problems.Err()
 }
 
 // Stage inspects tool results and the position of the history. It is immutable once in use, and safe for
