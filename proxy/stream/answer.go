@@ -55,7 +55,7 @@ type Broken struct {
 	AnswerID string // id of an answer that broke before Open returned, as in Deliverable
 
 	Flaw   *recovery.Flaw // what is wrong with a complete answer, or one that repeats itself endlessly
-	Odd    string         // OddJSON or OddEnd
+	Odd    string         // OddJSON or OddEnd; the caller sets OddForm
 	Flawed Deliverable    // the complete answer, which can still be delivered unchanged; nil for one that repeats itself
 }
 
@@ -72,6 +72,7 @@ var (
 // Irregularities of answers that arrived completely.
 const (
 	OddJSON = "not_json"  // the body begins like JSON and closes all its brackets, but is not valid JSON
+	OddForm = "unknown"   // valid JSON that is no answer of the format and says of no error
 	OddEnd  = "no_reason" // the end mark came without a finish reason, from a target that usually gives one
 )
 

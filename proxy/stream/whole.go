@@ -72,8 +72,9 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		broken = &Broken{Err: ErrCut}
 	case d.Kind == KindError:
 		broken = &Broken{Event: bytes.Clone(body)}
-	case d.Kind == KindNothing && !d.Truthful && o.faulty(body):
-		broken = &Broken{Event: bytes.Clone(body)}
+	case d.Kind == KindNothing && !d.Truthful && o.faulty(body): // an error, or an answer in a form of its own
+		w.first = time.Now()
+		return nil, &Broken{Event: bytes.Clone(body), Flawed: w}
 	case d.Kind == KindNothing && !d.Truthful && !o.AcceptEmpty && !o.hollow(&d):
 		if broken = (&Broken{Empty: true}); d.finish == recovery.FinishCalls {
 			o.wasHollow()
