@@ -9,6 +9,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.14.0
 
+# Packages tested at once: two per processor, because many tests wait more than they compute.
+PACKAGES    := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+
 .DEFAULT_GOAL := help
 .PHONY: help run build demo attack check-deploy test test-long slow race e2e e2e-all llama lab collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs recording servers vuln release publish docker clean
 
@@ -25,7 +28,7 @@ demo: build ## faults, straight and through the gateway, side by side; no accoun
 	@bin/rebound demo
 
 test: servers ## the quick tests, on real sockets and a real redis-server
-	$(GO) test -short -timeout 20m ./...
+	$(GO) test -short -p $(PACKAGES) -timeout 20m ./...
 
 test-long: servers ## all tests: also replays of long sessions, hostile growth, simulations and generators
 	$(GO) test -timeout 60m ./...
