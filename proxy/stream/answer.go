@@ -72,7 +72,7 @@ var (
 // Irregularities of answers that arrived completely.
 const (
 	OddJSON = "not_json"  // the body begins like JSON and closes all its brackets, but is not valid JSON
-	OddForm = "unknown"   // valid JSON that is no answer of the format and says of no error
+	OddForm = "unknown"   // valid JSON that is neither an answer in the format nor an error
 	OddEnd  = "no_reason" // the end mark came without a finish reason, from a target that usually gives one
 )
 

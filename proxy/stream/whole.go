@@ -72,7 +72,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		broken = &Broken{Err: ErrCut}
 	case d.Kind == KindError:
 		broken = &Broken{Event: bytes.Clone(body)}
-	case d.Kind == KindNothing && !d.Truthful && o.faulty(body): // an error, or an answer in a form of its own
+	case d.Kind == KindNothing && !d.Truthful && o.faulty(body): // an error, or an answer in a form that the server invented; the caller decides
 		w.first = time.Now()
 		return nil, &Broken{Event: bytes.Clone(body), Flawed: w}
 	case d.Kind == KindNothing && !d.Truthful && !o.AcceptEmpty && !o.hollow(&d):

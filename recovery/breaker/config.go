@@ -63,7 +63,8 @@ func (c Config) Validate() error {
 	}
 	problems.Check(c.SessionTTL < time.Minute, "session_ttl: must be at least 1m")
 	problems.Check(c.Waiting < 0, "waiting: must not be negative")
-	problems.Check(c.WaitingHint < 0 || c.Waiting > 0 && (c.WaitingHint == 0 || c.WaitingHint >= c.Waiting), "waiting_hint: must be positive and less than waiting, because a session gets a hint before it is stopped")
+	problems.Check(c.WaitingHint < 0 || c.Waiting > 0 && (c.WaitingHint == 0 || c.WaitingHint >= c.Waiting),
+		"waiting_hint: must be positive and less than waiting, because a session gets a hint before it is stopped")
 	problems.Check(c.Waiting >= c.SessionTTL, "waiting: must be less than session_ttl")
 	return problems.Err()
 }

@@ -391,7 +391,7 @@ func (v *view) briefFailure() (line string, ok bool) {
 	if v.lacksResource(first) || v.saysFailed(0) {
 		return first, true
 	}
-	if v.kind == trajectory.Shell { // a program may tell of its work before; a tool says first that it failed
+	if v.kind == trajectory.Shell { // a program may report its work first and fail at the end; other tools begin with the failure
 		last := len(v.lines) - 1
 		for last > 0 && v.is(last, follows) {
 			last--

@@ -39,8 +39,8 @@ func NewRules(load func() (rule.Set, error), own ...rule.Rule) *Rules {
 // Warm loads and compiles the rules now, so that the first result does not wait for it.
 func (r *Rules) Warm() { _, _ = r.get() }
 
-// class is what a rule says of a line or a text. A rule for one of the ten categories of failures has that category
-// instead. The examples are in the rules' files, next to the patterns.
+// class is what a rule concludes about a line or a text. A rule that recognises one of the ten categories of failures
+// concludes the category itself, not a class. The rules' files have examples next to the patterns.
 type class uint8
 
 const (
