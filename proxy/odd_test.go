@@ -77,7 +77,7 @@ func TestOddButWhole(t *testing.T) {
 		{name: "accepted for later, of a stream", label: "application/json", status: 202, body: `{"request_id":"r"}`, stream: true},
 		{name: "deferred", label: "application/json", body: `{"request_id":"r"}`, more: `,"deferred":true`},
 		{name: "a response that is accepted for later", path: "/v1/responses", label: "application/json", status: 202, body: `{"id":"r","status":"queued"}`, more: `,"background":true`},
-		{name: "JSON in a form of its own", label: "application/json", body: `{"result":"It prints hello.","took":3}`, asked: 2},
+		{name: "JSON in a form of its own", label: "application/json", body: `{"status":"ok"}`, asked: 2},
 		{name: "no content by status", status: 204},
 		{name: "a message without content by status", path: "/v1/messages", status: 204},
 		{name: "refused without a word", path: "/v1/messages", label: "application/json", body: strings.Replace(oddMessage, "end_turn", "refusal", 1)},
