@@ -38,7 +38,7 @@ func TestRefusedForms(t *testing.T) {
 		{recovery.Edit{Conform: recovery.ConformNested, Field: "cache_control"},
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"cache_control":1,"type":"text", "text":"\"cache_control\""}],"cache_control":2}],` +
 				`"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"cache_control":{}}}},"cache_control":{}}]}`,
-			`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"\"cache_control\""}],"cache_control":2}],` +
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text", "text":"\"cache_control\""}],"cache_control":2}],` +
 				`"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"cache_control":{}}}}}]}`},
 		{recovery.Edit{Conform: recovery.ConformNested, Field: "content"}, history("u hi"), ""},
 		{recovery.Edit{Conform: recovery.ConformNames},
@@ -52,6 +52,7 @@ func TestRefusedForms(t *testing.T) {
 		{recovery.Edit{Conform: recovery.ConformThinking}, `{"messages":[],"stream":true}`, ""},
 		{recovery.Edit{Conform: recovery.ConformNoTools}, `{"messages":[],"tool_choice":"auto","parallel_tool_calls":true}`, `{"messages":[]}`},
 		{recovery.Edit{Conform: recovery.ConformNoTools}, `{"messages":[],"tool_choice":"required","tools":[]}`, ""},
+		{recovery.Edit{Conform: recovery.ConformOption, Field: "output_config.effort"}, `{"messages":[],"output_config":{ "effort": "high" }}`, `{"messages":[]}`},
 		{recovery.Edit{Conform: recovery.ConformMedia, Field: "2"}, body(image + "," + image + "," + image), body(gone + "," + image + "," + image)},
 		{recovery.Edit{Conform: recovery.ConformMedia, Field: "3"}, body(image + "," + image + "," + image), ""},
 	} {

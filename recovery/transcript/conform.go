@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
-
-	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 )
 
 // ResultMessage returns a message in this body's format that answers a call, nil if text cannot answer it.
@@ -182,41 +179,40 @@ func (e *Editor) SignCalls(i int, force bool) bool {
 // OfferTools adds tools with these names, which take any object. The request
 // must not offer any tools yet.
 func (e *Editor) OfferTools(names []string) *Editor {
-	list := []byte{'[', ']'}
-	for _, name := range names {
-		list = withPart(list, e.body.format.reader().tool(name))
+	list := make([][]byte, len(names))
+	for i, name := range names {
+		list[i] = e.body.format.reader().tool(name)
 	}
-	return e.Set(e.body.format.layout().offer, list)
+	return e.Set(e.body.format.layout().offer, arrayOf(list))
 }
 
 // CompleteTools adds an empty parameter schema to every function without one. It
 // reports whether there was any.
-func (e *Editor) CompleteTools() bool {
-	list, ok := e.body.Field(e.body.format.layout().offer)
-	if !ok {
-		return false
+func (e *Editor) CompleteTools() (changed bool) {
+	offered, _ := e.body.Field(e.body.format.layout().offer)
+	var list [][]byte
+	for tool := range elementsOf(offered) {
+		if whole, ok := withParameters(tool); ok && stringField(tool, "type") == KindFunction {
+			tool, changed = whole, true
+		}
+		list = append(list, tool)
 	}
-	out, changed := []byte{'['}, false
-	gjson.ParseBytes(list).ForEach(func(_, tool gjson.Result) bool {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		raw, path := []byte(tool.Raw), "parameters"
-		if tool.Get("function").IsObject() {
-			path = "function.parameters"
-		}
-		if schema := tool.Get(path); tool.Get("type").Str == "function" && (!schema.IsObject() || len(schema.Map()) == 0) {
-			if set, err := sjson.SetRawBytes(bytes.Clone(raw), path, []byte(`{"type":"object","properties":{}}`)); err == nil {
-				raw, changed = set, true
-			}
-		}
-		out = append(out, raw...)
-		return true
-	})
 	if changed {
-		e.Set(e.body.format.layout().offer, append(out, ']'))
+		e.Set(e.body.format.layout().offer, arrayOf(list))
 	}
 	return changed
+}
+
+// withParameters returns the definition of a function with an empty schema, and false if it has a schema.
+func withParameters(tool []byte) ([]byte, bool) {
+	if function, _ := member(tool, "function"); isObject(function) {
+		whole, ok := withParameters(function)
+		return changedObject(tool, setField("function", whole)), ok
+	}
+	if schema, _ := member(tool, "parameters"); isObject(schema) && filled(schema) {
+		return tool, false
+	}
+	return changedObject(tool, setField("parameters", []byte(`{"type":"object","properties":{}}`))), true
 }
 
 // FlattenText turns the content of message i into one string, if it consists of
@@ -254,26 +250,19 @@ const signature = `{"google":{"thought_signature":"skip_thought_signature_valida
 
 // signed returns an assistant's message with the replacement signature on all calls that
 // lack one, with force on all calls; false if nothing changes.
-func signed(element []byte, force bool) ([]byte, bool) {
-	list, _ := member(element, "tool_calls")
-	out, changed := []byte{'['}, false
-	for call := range elementsOf(list) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
+func signed(element []byte, force bool) (whole []byte, changed bool) {
+	calls, _ := member(element, "tool_calls")
+	var list [][]byte
+	for call := range elementsOf(calls) {
 		if _, has := member(call, "extra_content"); isObject(call) && (!has || force) {
-			// The fragment is small and valid; it is copied because the body must not change.
-			if signed, err := sjson.SetRawBytes(bytes.Clone(call), "extra_content", []byte(signature)); err == nil {
-				call, changed = signed, true
-			}
+			call, changed = changedObject(call, setField("extra_content", []byte(signature))), true
 		}
-		out = append(out, call...)
+		list = append(list, call)
 	}
 	if !changed {
 		return nil, false
 	}
-	whole, err := changedObject(element, change{kind: changeSet, name: "tool_calls", raw: append(out, ']')})
-	return whole, err == nil
+	return changedObject(element, setField("tool_calls", arrayOf(list))), true
 }
 
 // DropEmptyTexts removes blank text parts from the contents of message i, unless a content would
@@ -302,7 +291,7 @@ func (e *Editor) DropEmptyTexts(i int) (changed bool) {
 			}
 		}
 		if len(left) > 0 && len(left) < all {
-			e.setContent(n, append(append([]byte{'['}, bytes.Join(left, []byte{','})...), ']'))
+			e.setContent(n, arrayOf(left))
 			changed = true
 		}
 	}

@@ -36,10 +36,10 @@ type elementChanges struct {
 func (h *elementChanges) remove()            { h.removed, h.whole, h.fields = true, nil, nil }
 func (h *elementChanges) replace(raw []byte) { h.whole, h.removed, h.fields = raw, false, nil }
 func (h *elementChanges) set(name string, raw []byte) {
-	h.fields = append(h.fields, change{kind: changeSet, name: name, raw: raw})
+	h.fields = append(h.fields, setField(name, raw))
 }
 func (h *elementChanges) unset(name string) {
-	h.fields = append(h.fields, change{kind: changeDelete, name: name})
+	h.fields = append(h.fields, unsetField(name))
 }
 func (h *elementChanges) after(raw []byte) { h.behind = append(h.behind, raw) }
 
@@ -57,6 +57,9 @@ const (
 	changeRename
 )
 
+func setField(name string, raw []byte) change { return change{kind: changeSet, name: name, raw: raw} }
+func unsetField(name string) change           { return change{kind: changeDelete, name: name} }
+
 // Edit returns an editor without changes.
 func (b *Body) Edit() *Editor { return &Editor{body: b} }
 
@@ -69,7 +72,7 @@ func (e *Editor) Changed() bool {
 // as the last field. raw is one JSON value.
 func (e *Editor) Set(field string, raw []byte) *Editor {
 	if e.accept(raw, "field "+field) {
-		e.change(change{kind: changeSet, name: field, raw: raw})
+		e.change(setField(field, raw))
 	}
 	return e
 }
@@ -80,13 +83,13 @@ func (e *Editor) SetModel(name string) *Editor {
 		e.model = String(name)
 		return e
 	}
-	e.change(change{kind: changeSet, name: modelField, raw: String(name)})
+	e.change(setField(modelField, String(name)))
 	return e
 }
 
 // Delete removes a top-level field, with its comma, if it exists.
 func (e *Editor) Delete(field string) *Editor {
-	e.change(change{kind: changeDelete, name: field})
+	e.change(unsetField(field))
 	return e
 }
 
@@ -231,7 +234,7 @@ func (e *Editor) onlyModel() ([]byte, bool) {
 // general leaves the fast path.
 func (e *Editor) general() {
 	if e.model != nil {
-		e.fields = append(e.fields, change{kind: changeSet, name: modelField, raw: e.model})
+		e.fields = append(e.fields, setField(modelField, e.model))
 		e.model = nil
 	}
 }
@@ -365,9 +368,7 @@ func (e *Editor) stringSplices(out []Splice, list *field) []Splice {
 	}
 	if !alone {
 		all := append(slices.Clip(h.before), e.body.note(text(said)))
-		all = append(append(all, h.behind...), e.tail...)
-		said = join([]byte{'['}, all)
-		said[len(said)-1] = ']'
+		said = arrayOf(append(append(all, h.behind...), e.tail...))
 	}
 	return append(out, Splice{int(list.val), int(list.valEnd), said})
 }

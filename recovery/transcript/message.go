@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"bytes"
 	"sync/atomic"
 )
 
@@ -147,7 +146,7 @@ func (b *Body) moreTools() (lists [][]byte) {
 
 // emptyList reports whether a value is an empty list or no list.
 func emptyList(raw []byte) bool {
-	return len(raw) == 0 || raw[0] != '[' || len(bytes.TrimLeft(raw[1:], " \t\r\n")) == 1
+	return !isList(raw) || !filled(raw)
 }
 
 // Tools reads a list of tools that ToolList returned. The result refers to the bytes

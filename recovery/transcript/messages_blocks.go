@@ -285,8 +285,8 @@ func wrapped(raws [][]byte) (list [][]byte) {
 	var open [][]byte
 	shut := func() {
 		if len(open) > 0 {
-			raw := append([]byte(`{"role":"user","content":[`), bytes.Join(open, []byte{','})...)
-			list, open = append(list, append(raw, `]}`...)), nil
+			raw := append([]byte(`{"role":"user","content":`), arrayOf(open)...)
+			list, open = append(list, append(raw, '}')), nil
 		}
 	}
 	for _, raw := range raws {

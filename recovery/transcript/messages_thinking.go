@@ -77,7 +77,7 @@ func (e *Editor) dropThinking(lose func(n int, open bool) bool) (changed bool) {
 		case len(left) == 0:
 			e.element(i).remove()
 		default:
-			e.setContent(i, append(append([]byte{'['}, bytes.Join(left, []byte{','})...), ']'))
+			e.setContent(i, arrayOf(left))
 		}
 		changed = true
 	}
@@ -129,10 +129,7 @@ func (e *Editor) dropThinkingEdits() bool {
 	case len(left) == 0:
 		e.Delete("context_management")
 	default:
-		raw := append(append([]byte{'['}, bytes.Join(left, []byte{','})...), ']')
-		if whole, err := changedObject(manage, change{kind: changeSet, name: "edits", raw: raw}); err == nil {
-			e.Set("context_management", whole)
-		}
+		e.Set("context_management", changedObject(manage, setField("edits", arrayOf(left))))
 	}
 	return true
 }
@@ -144,13 +141,9 @@ func (e *Editor) DropOption(field, option, level string) bool {
 	if is := stringField(options, option); !ok || is == "" || level != "" && is != level {
 		return false
 	}
-	left, err := changedObject(options, change{kind: changeDelete, name: option})
-	switch {
-	case err != nil:
-		return false
-	case filled(left):
+	if left := changedObject(options, unsetField(option)); filled(left) {
 		e.Set(field, left)
-	default:
+	} else {
 		e.Delete(field)
 	}
 	return true

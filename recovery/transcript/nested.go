@@ -1,11 +1,6 @@
 package transcript
 
-import (
-	"bytes"
-	"strings"
-
-	"github.com/tidwall/gjson"
-)
+import "strings"
 
 // DropNested removes the member field from all objects inside the history and the tools:
 // parts of contents, calls, definitions. It keeps fields of messages themselves, and does not
@@ -13,20 +8,23 @@ import (
 // second name is a member of the first. It reports whether there was any.
 func (e *Editor) DropNested(field string) bool {
 	field, inner, within := strings.Cut(field, ".")
-	return e.nested(func(_ int, member string, v gjson.Result) ([]byte, bool) {
-		if member != field || !within {
-			return nil, member == field
+	return e.nested(func(_ int, member string, v []byte) ([]byte, bool) {
+		switch {
+		case member != field:
+			return nil, false
+		case !within:
+			return nil, true
 		}
-		left, err := changedObject([]byte(v.Raw), change{kind: changeDelete, name: inner})
-		return left, v.IsObject() && err == nil && string(left) != v.Raw
+		left := changedObject(v, unsetField(inner))
+		return left, len(left) < len(v)
 	})
 }
 
 // DropCacheMarks removes the first n marks of the prompt cache: those of the history, then those of
 // tools and instructions. It returns false if there are fewer.
 func (e *Editor) DropCacheMarks(n int) bool {
-	e.nested(func(_ int, member string, v gjson.Result) ([]byte, bool) {
-		mark := member == "cache_control" && v.IsObject() && n > 0
+	e.nested(func(_ int, member string, v []byte) ([]byte, bool) {
+		mark := member == "cache_control" && isObject(v) && n > 0
 		if mark {
 			n--
 		}
@@ -62,28 +60,25 @@ func (e *Editor) RenameTools(rename func(name string) string) bool {
 		}
 		return false
 	}
-	changed := false
-	for n := range e.body.elements {
-		if speaks(n) {
-			continue
-		}
-		span := e.body.elements[n]
-		if v := gjson.GetBytes(e.body.raw[span.start:span.end], "name"); v.Type == gjson.String && named[v.Str] != "" {
-			e.element(n).set("name", String(named[v.Str]))
-			changed = true
-		}
-	}
-	renamed := func(n int, member string, v gjson.Result) ([]byte, bool) {
-		if member != "name" || v.Type != gjson.String || named[v.Str] == "" || n >= 0 && speaks(n) {
+	renamed := func(n int, member string, v []byte) ([]byte, bool) {
+		if member != "name" || n >= 0 && speaks(n) {
 			return nil, false
 		}
-		return String(named[v.Str]), true
+		to := named[text(v)]
+		return String(to), to != ""
 	}
-	if choice, ok := e.body.Field("tool_choice"); ok {
-		if out := nest(gjson.ParseBytes(choice), -1, renamed); !bytes.Equal(out, choice) {
-			e.Set("tool_choice", out)
+	changed := false
+	for n := range e.body.elements {
+		v, _ := member(e.body.element(n), "name")
+		if to, ok := renamed(n, "name", v); ok {
+			e.element(n).set("name", to)
 			changed = true
 		}
+	}
+	choice, _ := e.body.Field("tool_choice")
+	if out, ok := nest(choice, -1, renamed); ok {
+		e.Set("tool_choice", out)
+		changed = true
 	}
 	return e.nested(renamed) || changed
 }
@@ -103,40 +98,36 @@ func (e *Editor) DropToolOptions() (changed bool) {
 	return changed
 }
 
-// nested changes members of the objects inside the history's elements and inside the
-// tools. change returns the new value of a member of element n (-1: of a tool), nil to
+// nestedChange returns the new value of a member of element n (-1: of a tool), nil to
 // remove it, and false to keep it.
-func (e *Editor) nested(change func(n int, member string, v gjson.Result) ([]byte, bool)) (changed bool) {
+type nestedChange func(n int, member string, v []byte) ([]byte, bool)
+
+// nested changes members of the objects inside the history's elements and inside the
+// tools. It reports whether any changed.
+func (e *Editor) nested(edit nestedChange) (changed bool) {
 	for n := range e.body.elements {
-		span := e.body.elements[n]
-		gjson.ParseBytes(e.body.raw[span.start:span.end]).ForEach(func(k, v gjson.Result) bool {
-			if span.split > 0 { // a part itself
-				if raw, to := change(n, k.Str, v); to && raw == nil {
-					e.element(n).unset(k.Str)
-					changed = true
-					return true
-				} else if to {
-					e.element(n).set(k.Str, raw)
-					changed = true
-					return true
-				}
+		for name, v := range fieldsOf(e.body.element(n)) {
+			raw, ok := []byte(nil), false
+			if e.body.elements[n].split > 0 { // a part itself
+				raw, ok = edit(n, string(name), v)
 			}
-			if (v.IsArray() || v.IsObject()) && !written(k.Str) {
-				if out := nest(v, n, change); string(out) != v.Raw {
-					e.element(n).set(k.Str, out)
-					changed = true
-				}
+			if !ok && !written(name) {
+				raw, ok = nest(v, n, edit)
 			}
-			return true
-		})
+			if ok {
+				h := e.element(n)
+				h.fields = append(h.fields, setOrUnset(name, raw))
+				changed = true
+			}
+		}
 	}
 	fields := []string{e.body.format.layout().offer}
 	if e.body.format.layout().blocks {
 		fields = append(fields, "system") // blocks, as in the history
 	}
 	for _, field := range fields {
-		list, ok := e.body.Field(field)
-		if out := nest(gjson.ParseBytes(list), -1, change); ok && !bytes.Equal(out, list) {
+		list, _ := e.body.Field(field)
+		if out, ok := nest(list, -1, edit); ok {
 			e.Set(field, out)
 			changed = true
 		}
@@ -146,50 +137,50 @@ func (e *Editor) nested(change func(n int, member string, v gjson.Result) ([]byt
 
 // written reports whether a member's value comes from models, tools or users, so that
 // nothing in it belongs to the wire format.
-func written(member string) bool {
-	switch member {
+func written(member []byte) bool {
+	switch string(member) {
 	case "arguments", "input", "parameters", "input_schema", "schema", "output", "text", "metadata":
 		return true
 	}
 	return false
 }
 
-// nest returns a value with its changes. Unchanged values keep their bytes.
-func nest(v gjson.Result, n int, change func(n int, member string, v gjson.Result) ([]byte, bool)) []byte {
-	if !v.IsArray() && !v.IsObject() {
-		return []byte(v.Raw)
+// nest returns a value with the changes to objects inside it, and false if there are none.
+func nest(value []byte, n int, edit nestedChange) (out []byte, changed bool) {
+	if isList(value) {
+		var list [][]byte
+		for v := range elementsOf(value) {
+			raw, ok := nest(v, n, edit)
+			list, changed = append(list, raw), changed || ok
+		}
+		if !changed {
+			return value, false
+		}
+		return arrayOf(list), true
 	}
-	open, end := byte('['), byte(']')
-	if v.IsObject() {
-		open, end = '{', '}'
+	var changes []change
+	for name, v := range fieldsOf(value) {
+		if written(name) {
+			continue
+		}
+		raw, ok := edit(n, string(name), v)
+		if !ok {
+			raw, ok = nest(v, n, edit)
+		}
+		if ok {
+			changes = append(changes, setOrUnset(name, raw))
+		}
 	}
-	out, touched := []byte{open}, false
-	v.ForEach(func(k, member gjson.Result) bool {
-		raw, to := []byte(nil), false
-		switch {
-		case v.IsObject() && written(k.Str):
-			raw = []byte(member.Raw)
-		case v.IsObject():
-			if raw, to = change(n, k.Str, member); to && raw == nil {
-				touched = true
-				return true
-			}
-		}
-		if raw == nil {
-			raw = nest(member, n, change)
-		}
-		touched = touched || to || string(raw) != member.Raw
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		if v.IsObject() {
-			out = append(append(out, k.Raw...), ':')
-		}
-		out = append(out, raw...)
-		return true
-	})
-	if !touched {
-		return []byte(v.Raw)
+	if len(changes) == 0 {
+		return value, false
 	}
-	return append(out, end)
+	return changedObject(value, changes...), true
+}
+
+// setOrUnset returns the change that a nestedChange means.
+func setOrUnset(name, raw []byte) change {
+	if raw == nil {
+		return unsetField(string(name))
+	}
+	return setField(string(name), raw)
 }

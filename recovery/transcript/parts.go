@@ -99,12 +99,7 @@ func (e *Editor) setBlockText(m Message, text string, media bool) {
 		case p.kind == partKept, p.kind == partReasoning, media && !p.plain:
 		case p.plain && at < 0:
 			at = n
-			raw, err := withText(e.body.element(n), text, nil)
-			if err != nil {
-				e.fail("message %d: %w", m.Index, err)
-				return
-			}
-			e.element(n).replace(raw)
+			e.element(n).replace(withText(e.body.element(n), text, nil))
 		default:
 			e.element(n).remove()
 		}
@@ -130,21 +125,23 @@ func (b *Body) TextMessage(role, text string, mark []byte) []byte {
 	return b.format.reader().message(role, text, mark)
 }
 
-// changedObject returns a JSON object with changes to its fields.
-func changedObject(raw []byte, changes ...change) ([]byte, error) {
+// changedObject returns a JSON object with some of its fields set or removed.
+func changedObject(raw []byte, changes ...change) []byte {
 	slots, open, err := members(raw, 0)
 	if err != nil {
-		return nil, err
+		return raw // it is no object
 	}
 	n := len(slots)
-	if slots, err = resolve(slots, changes); err != nil {
-		return nil, err
-	}
-	return Spliced(raw, emit(nil, slots, n, open, true))
+	slots, _ = resolve(slots, changes)                      // only a new name may be taken
+	out, _ := Spliced(raw, emit(nil, slots, n, open, true)) // fields do not overlap
+	return out
 }
 
 // filled reports whether a value is neither null nor an empty string, list or object.
 func filled(raw []byte) bool {
+	if isList(raw) || isObject(raw) {
+		return len(bytes.TrimLeft(raw[1:], " \t\r\n")) > 1
+	}
 	return len(raw) > 2 && !isNull(raw)
 }
 
@@ -176,27 +173,25 @@ func withTexts(r reader, content []byte, text string, media bool) ([]byte, error
 			mark = p.mark
 		}
 	}
-	var err error
 	switch {
 	case print != nil: // one part with the new text, and how the last command ended
-		print, err = changedObject(print, change{kind: changeSet, name: "stdout", raw: String(text)}, change{kind: changeSet, name: "stderr", raw: []byte(`""`)})
-		parts = [][]byte{print}
+		parts = [][]byte{changedObject(print, setField("stdout", String(text)), setField("stderr", []byte(`""`)))}
 	case at < 0:
 		parts = append(parts, r.textPart(text, mark))
 	default:
-		parts[at], err = withText(parts[at], text, mark)
+		parts[at] = withText(parts[at], text, mark)
 	}
-	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']'), err
+	return arrayOf(parts), nil
 }
 
 // withText returns a text part with another text, and with mark if it has no cache mark itself and mark is not nil.
-func withText(part []byte, text string, mark []byte) ([]byte, error) {
+func withText(part []byte, text string, mark []byte) []byte {
 	if isString(part) {
-		return String(text), nil
+		return String(text)
 	}
-	changes := []change{{kind: changeSet, name: "text", raw: String(text)}}
+	changes := []change{setField("text", String(text))}
 	if own, ok := member(part, "cache_control"); mark != nil && (!ok || isNull(own)) {
-		changes = append(changes, change{kind: changeSet, name: "cache_control", raw: mark})
+		changes = append(changes, setField("cache_control", mark))
 	}
 	return changedObject(part, changes...)
 }
@@ -224,17 +219,13 @@ func removed(r reader, p part, why string) []byte {
 
 // withoutMedia returns a list of parts with a text in the place of each media part, and whether there was any.
 func withoutMedia(r reader, content []byte, why string) ([]byte, bool) {
-	out, changed := []byte{'['}, false
+	var list [][]byte
+	changed := false
 	for raw := range elementsOf(content) {
-		if len(out) > 1 {
-			out = append(out, ',')
+		if p := r.part(raw); p.kind == partMedia {
+			raw, changed = removed(r, p, why), true
 		}
-		if p := r.part(raw); p.kind != partMedia {
-			out = append(out, raw...)
-		} else {
-			changed = true
-			out = append(out, removed(r, p, why)...)
-		}
+		list = append(list, raw)
 	}
-	return append(out, ']'), changed
+	return arrayOf(list), changed
 }

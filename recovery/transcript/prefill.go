@@ -110,9 +110,7 @@ func (e *Editor) LowerOutput(field string, n int) *Editor {
 			continue
 		}
 		lower := appendInt(nil, 1<<(bits.Len(uint(n*3/4))-1))
-		if lower, err := changedObject(whole, change{kind: changeSet, name: at[1], raw: lower}); err == nil {
-			e.Set(at[0], lower)
-		}
+		e.Set(at[0], changedObject(whole, setField(at[1], lower)))
 	}
 	return e.SetInt(field, n)
 }

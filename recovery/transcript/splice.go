@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
@@ -163,4 +164,9 @@ func join(dst []byte, values [][]byte) []byte {
 		dst = append(append(dst, v...), ',')
 	}
 	return dst
+}
+
+// arrayOf returns a list of values.
+func arrayOf(list [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(list, []byte{','})...), ']')
 }

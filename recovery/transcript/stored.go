@@ -1,9 +1,6 @@
 package transcript
 
-import (
-	"bytes"
-	"encoding/json"
-)
+import "encoding/json"
 
 // Turn is the content behind the id of an answer that a client expects the server to store:
 // the history of its request and the elements of the answer.
@@ -120,8 +117,4 @@ func resendable(raw []byte) []byte {
 		out = append(append(append(out, String(string(name))...), ':'), v...)
 	}
 	return append(out, '}')
-}
-
-func arrayOf(list [][]byte) []byte {
-	return append(append([]byte{'['}, bytes.Join(list, []byte{','})...), ']')
 }
