@@ -1,7 +1,6 @@
 package repair
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -45,14 +44,7 @@ func (a *argumentMender) valid(text string) bool {
 	if a.schema.compiled == nil {
 		return true
 	}
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		a.problem = err.Error()
-		return false
-	}
-	return a.acceptsDecoded(v)
+	return a.acceptsDecoded(decode(strings.NewReader(text)))
 }
 
 func (a *argumentMender) acceptsDecoded(v any) bool {
@@ -219,27 +211,10 @@ func (a *argumentMender) addRules(rules ...string) {
 
 // mendTolerant parses unwrapped text tolerantly and coerces the value to the schema.
 func (a *argumentMender) mendTolerant(text string) (out string, ok bool) {
-	v, rules, err := readTolerant(text, a.canClose)
-	if rest, ok := strings.CutPrefix(text, "{{"); ok && err != nil {
-		if v, rules, err = readTolerant("{"+rest, false); err == nil {
-			rules = append(rules, ruleExtraBrackets)
-		}
-	}
+	v, rules, err := a.readBroken(text)
 	if err != nil {
-		if v = repeatedValue(text); v != nil {
-			rules = []string{ruleRepeated}
-		} else if inner, ok := objectInProse(text); ok && a.canClose {
-			if v, _, err = readTolerant(inner, false); err != nil {
-				return text, false
-			}
-			rules = []string{ruleProse}
-		} else {
-			a.problem = "they are not valid JSON: " + err.Error()
-			if e := transcript.Valid([]byte(text), maxDepth); e != nil {
-				a.problem = "they are not valid JSON: " + e.Error()
-			}
-			return text, false
-		}
+		a.problem = "they are not valid JSON: " + err.Error()
+		return text, false
 	}
 	if v.kind == kindString { // JSON in a string with other quotes than JSON's
 		inner, more, err := readTolerant(v.str(), false)
@@ -270,6 +245,28 @@ func (a *argumentMender) mendTolerant(text string) (out string, ok bool) {
 		return text, false
 	}
 	return a.coerce(v, false)
+}
+
+// readBroken reads the one value that a text means which may not be JSON.
+func (a *argumentMender) readBroken(text string) (v *value, rules []string, err error) {
+	if v, rules, err = readTolerant(text, a.canClose); err == nil {
+		return v, rules, nil
+	}
+	if rest, ok := strings.CutPrefix(text, "{{"); ok {
+		if v, rules, err = readTolerant("{"+rest, false); err == nil {
+			return v, append(rules, ruleExtraBrackets), nil
+		}
+	}
+	if v = repeatedValue(text); v != nil {
+		return v, []string{ruleRepeated}, nil
+	}
+	if v = objectInProse(text); v != nil && a.canClose {
+		return v, []string{ruleProse}, nil
+	}
+	if invalid := transcript.Valid([]byte(text), maxDepth); invalid != nil {
+		return nil, nil, invalid // it says where
+	}
+	return nil, nil, err
 }
 
 // mayMisread reports whether a rule may have taken a quotation mark inside a string

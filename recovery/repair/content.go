@@ -18,7 +18,7 @@ func (j *job) mendContent() *recovery.Flaw {
 		len(text) > maxArguments || j.draft.Finish == recovery.FinishFilter {
 		return nil
 	}
-	s := &contentMender{schema: j.schemas.get(raw, &j.workLeft), workLeft: &j.workLeft, anyObject: form == transcript.FormObject}
+	s := &contentMender{schema: j.schema(raw, &j.workLeft), workLeft: &j.workLeft, anyObject: form == transcript.FormObject}
 	if s.schema.certainlyAccepts(text) {
 		return nil
 	}

@@ -103,7 +103,7 @@ func (c *cursor) pythonCalls() (calls []textCall, ok bool) {
 func (r *parser) keywordArguments() (*value, bool) {
 	v := &value{kind: kindObject}
 	for first := true; ; first = false {
-		if r.skipSpace() != nil || r.i >= len(r.in) {
+		if r.skipSpace(); r.i >= len(r.in) {
 			return nil, false
 		}
 		if r.in[r.i] == ')' {
@@ -114,17 +114,18 @@ func (r *parser) keywordArguments() (*value, bool) {
 		r.i += len(word)
 		if object := first && r.in[r.i:] != "" && r.in[r.i] == '{'; object && word == "" {
 			val, err := r.value()
-			if v = val; err != nil || r.skipSpace() != nil || !strings.HasPrefix(r.in[r.i:], ")") {
+			r.skipSpace()
+			if v = val; err != nil || !strings.HasPrefix(r.in[r.i:], ")") {
 				return nil, false
 			}
 			continue
 		}
-		if word == "" || v.has(word) || r.skipSpace() != nil || !strings.HasPrefix(r.in[r.i:], "=") {
+		if r.skipSpace(); word == "" || v.has(word) || !strings.HasPrefix(r.in[r.i:], "=") {
 			return nil, false
 		}
 		r.i++
 		val, err := r.value()
-		if err != nil || r.skipSpace() != nil || r.i >= len(r.in) || len(v.members) > 256 {
+		if r.skipSpace(); err != nil || r.i >= len(r.in) || len(v.members) > 256 {
 			return nil, false
 		}
 		v.members = append(v.members, member{name: word, val: val})

@@ -22,7 +22,7 @@ const (
 // Mender implements recovery.Mender. It is safe for concurrent use.
 type Mender struct {
 	cfg       Config
-	schemas   *schemaCache
+	schemas   memo[*schema]           // compiled schemas
 	toolLists memo[[]transcript.Tool] // parsed lists of tools, by format
 }
 
@@ -30,7 +30,11 @@ var _ recovery.Mender = (*Mender)(nil)
 
 // New returns a Mender. cfg must be valid.
 func New(cfg Config) *Mender {
-	return &Mender{cfg: cfg, schemas: newSchemaCache(), toolLists: newMemo[[]transcript.Tool](maxCachedToolLists, maxCachedTools)}
+	return &Mender{
+		cfg:       cfg,
+		schemas:   newMemo[*schema](maxCachedSchemas, maxCachedBytes),
+		toolLists: newMemo[[]transcript.Tool](maxCachedToolLists, maxCachedTools),
+	}
 }
 
 // judges reports whether answers to the request are judged at all.
@@ -90,46 +94,49 @@ func (m *Mender) Mend(req *transcript.Body, d recovery.Draft) recovery.Verdict {
 
 // verdict judges an answer without asking judges.
 func (m *Mender) verdict(req *transcript.Body, d recovery.Draft) recovery.Verdict {
-	if flaw := compressionMark(req, d); flaw != nil {
-		return askAgain(flaw)
-	}
 	j := &job{Mender: m, req: req, tools: m.offeredTools(req), draft: d, workLeft: maxAnswerWork}
 	j.canClose = d.Finish != recovery.FinishLength && d.Finish != recovery.FinishNone && d.Finish != recovery.FinishFilter
-	calls := d.Calls
-	wanted := j.tools.some && j.tools.choice.Choice != transcript.ChoiceNone
-	if len(calls) == 0 && wanted {
-		var flaw *recovery.Flaw
-		if calls, flaw = j.callsInText(); flaw != nil {
-			return askAgain(flaw)
-		}
-	}
-	if len(calls) > 0 && wanted && len(calls) <= maxCalls {
-		var flaw *recovery.Flaw
-		if calls, flaw = j.mendCalls(calls); flaw != nil {
-			return askAgain(flaw)
-		}
-	}
-	if len(calls) > 0 && wanted {
-		if flaw := j.wrongTool(calls); flaw != nil {
-			return askAgain(flaw)
-		}
-	}
-	if len(calls) == 0 {
-		if flaw := j.missingCall(); flaw != nil {
-			return askAgain(flaw)
-		}
-		if flaw := j.reasoningOnly(); flaw != nil {
-			return askAgain(flaw)
-		}
-		if flaw := j.mendContent(); flaw != nil {
-			return askAgain(flaw)
-		}
+	calls, flaw := j.mend()
+	if flaw != nil {
+		return askAgain(flaw)
 	}
 	j.mendFinish(len(calls))
 	if len(j.repairs) == 0 {
 		return recovery.Verdict{}
 	}
 	return recovery.Verdict{Judgement: recovery.JudgeReplace, Calls: calls, Text: j.text, Finish: j.finish, Repairs: j.repairs}
+}
+
+// mend returns the answer's calls, repaired, or the first flaw that needs another answer.
+func (j *job) mend() (calls []recovery.DraftCall, flaw *recovery.Flaw) {
+	if flaw = compressionMark(j.req, j.draft); flaw != nil {
+		return nil, flaw
+	}
+	calls = j.draft.Calls
+	wanted := j.tools.some && j.tools.choice.Choice != transcript.ChoiceNone
+	if len(calls) == 0 && wanted {
+		if calls, flaw = j.callsInText(); flaw != nil {
+			return nil, flaw
+		}
+	}
+	if len(calls) > 0 && wanted && len(calls) <= maxCalls {
+		if calls, flaw = j.mendCalls(calls); flaw != nil {
+			return nil, flaw
+		}
+	}
+	switch {
+	case len(calls) > 0 && wanted:
+		return calls, j.wrongTool(calls)
+	case len(calls) > 0:
+		return calls, nil
+	}
+	if flaw = j.missingCall(); flaw != nil {
+		return nil, flaw
+	}
+	if flaw = j.reasoningOnly(); flaw != nil {
+		return nil, flaw
+	}
+	return nil, j.mendContent()
 }
 
 func askAgain(f *recovery.Flaw) recovery.Verdict {
@@ -181,7 +188,7 @@ func (j *job) splitJoined(c recovery.DraftCall) (out []recovery.DraftCall) {
 		!j.req.ParallelCalls() {
 		return nil
 	}
-	schema := j.schema(tool)
+	schema := j.schemaOf(tool)
 	var values []*value
 	for len(text) > 0 {
 		v, rules, n, err := readPrefix(text)
@@ -208,10 +215,7 @@ func (j *job) mendCall(c recovery.DraftCall, last bool) (recovery.DraftCall, []s
 	if !function && j.tools.byName(c.Name) != nil {
 		return c, nil, nil // free text, or a tool that the server runs
 	}
-	tool, rule, near := j.resolve(&j.tools, c.Name)
-	if tool == nil && near != nil && function && j.argumentsFit(near, c.Arguments) {
-		tool = near
-	}
+	tool, rule := j.tools.resolve(c.Name, func(t *transcript.Tool) bool { return function && j.argumentsFit(t, c.Arguments) })
 	switch {
 	case tool == nil && (j.tools.hasUnnamed() || !function):
 		return c, nil, nil
@@ -226,7 +230,7 @@ func (j *job) mendCall(c recovery.DraftCall, last bool) (recovery.DraftCall, []s
 	if !function || !tool.Callable() {
 		return c, rules, nil
 	}
-	schema := j.schema(tool)
+	schema := j.schemaOf(tool)
 	if schema.certainlyAccepts(c.Arguments) {
 		return c, rules, nil // the usual case
 	}
@@ -259,15 +263,15 @@ func (j *job) argumentMender(t *transcript.Tool, s *schema, text string) *argume
 	return &argumentMender{mender: j.Mender, tool: t, schema: s, canClose: j.canClose, workLeft: &j.workLeft, overBudget: over}
 }
 
-// schema returns the compiled schema of a tool's arguments.
-func (j *job) schema(t *transcript.Tool) *schema { return j.schemas.get(t.Parameters, &j.workLeft) }
+// schemaOf returns the compiled schema of a tool's arguments.
+func (j *job) schemaOf(t *transcript.Tool) *schema { return j.schema(t.Parameters, &j.workLeft) }
 
 // complete reports whether text is one valid JSON value.
 func complete(text string) bool { return transcript.Valid([]byte(text), maxDepth) == nil }
 
 // argumentsFit reports whether the arguments match the tool's schema, as they are or repaired.
 func (j *job) argumentsFit(t *transcript.Tool, args string) bool {
-	_, ok := j.argumentMender(t, j.schema(t), args).mend(args)
+	_, ok := j.argumentMender(t, j.schemaOf(t), args).mend(args)
 	return ok
 }
 
@@ -305,10 +309,7 @@ func (j *job) callsInText() ([]recovery.DraftCall, *recovery.Flaw) {
 	}
 	calls := make([]recovery.DraftCall, 0, len(found))
 	for _, l := range found {
-		tool, _, near := j.resolve(&j.tools, l.name)
-		if tool == nil && marked && !l.tagged && near != nil && j.argumentsFit(near, l.args) {
-			tool = near
-		}
+		tool, _ := j.tools.resolve(l.name, func(t *transcript.Tool) bool { return marked && !l.tagged && j.argumentsFit(t, l.args) })
 		switch {
 		case !marked && (tool == nil || tool.Name != l.name && stripName(l.name) != tool.Name):
 			return nil, nil // the text is about calls
@@ -326,7 +327,7 @@ func (j *job) callsInText() ([]recovery.DraftCall, *recovery.Flaw) {
 		}
 		args := l.args
 		if l.tagged {
-			v := objectFromParams(l.params, j.schema(tool).doc, &j.workLeft)
+			v := objectFromParams(l.params, j.schemaOf(tool).doc, &j.workLeft)
 			if v == nil {
 				return nil, &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: j.draft.Text[len(before):],
 					Problem: "the call stands in the text, with parameters that may be read in two ways; make it as a tool call"}

@@ -128,62 +128,48 @@ func stripName(name string) string {
 	return name
 }
 
-// resolve returns the tool that a name means, and the rule that found it. If there is none,
-// near is the only tool whose name is a typo away: the caller accepts it if the
-// arguments fit.
-func (m *Mender) resolve(o *offeredTools, name string) (t *transcript.Tool, rule string, near *transcript.Tool) {
+// resolve returns the tool that a name means, and the rule that found it; nil if there is none. A tool whose
+// name is a typo away is meant only if fits accepts it.
+func (o *offeredTools) resolve(name string, fits func(t *transcript.Tool) bool) (t *transcript.Tool, rule string) {
 	if t := o.byName(name); t != nil {
-		return t, "", nil
+		return t, ""
 	}
 	if len(name) > 256 {
-		return nil, "", nil
+		return nil, ""
 	}
 	if strings.TrimSpace(name) == "" {
-		if t := o.onlyTool(); t != nil && !m.guarded(t) {
-			return t, ruleNameOnly, nil
-		}
-		return nil, "", nil
+		return o.unlessGuarded(o.onlyTool(), ruleNameOnly)
 	}
 	if t := o.bySafeName(name); t != nil {
-		return t, ruleNameSafe, nil
+		return t, ruleNameSafe
 	}
 	short := stripName(name)
 	if t := o.byName(short); t != nil && o.allowed(t.Name) {
-		return t, ruleNamePrefix, nil
+		return t, ruleNamePrefix
 	}
 	if o.hasUnnamed() {
-		return nil, "", nil // the name may belong to a tool that the request does not list
+		return nil, "" // the name may belong to a tool that the request does not list
 	}
 	segment := lastSegment(short)
 	if t := o.uniqueMatch(func(n string) bool {
 		s := lastSegment(n)
 		return segment == n || s == short || s == segment && s != n && segment != short
 	}); t != nil {
-		return m.unlessGuarded(t, ruleNameNamespace)
+		return o.unlessGuarded(t, ruleNameNamespace)
 	}
 	key := trajectory.Plain(short)
 	if t := o.uniqueMatch(func(n string) bool { return trajectory.Plain(n) == key }); t != nil && key != "" {
-		return m.unlessGuarded(t, ruleNameSpelling)
+		return o.unlessGuarded(t, ruleNameSpelling)
 	}
 	key = trajectory.Plain(segment)
 	if t := o.uniqueMatch(func(n string) bool { return trajectory.Plain(lastSegment(n)) == key }); t != nil && key != "" {
-		return m.unlessGuarded(t, ruleNameSpelling)
+		return o.unlessGuarded(t, ruleNameSpelling)
 	}
-	list := o.list()
-	for i := range list {
-		t := &list[i]
-		if t.Name == "" || !isTypo(short, t.Name) {
-			continue
-		}
-		if near != nil {
-			return nil, "", nil // ambiguous
-		}
-		near = t
+	near := o.uniqueMatch(func(n string) bool { return isTypo(short, n) })
+	if near == nil || !near.Callable() || o.mender.guarded(near) || !fits(near) {
+		return nil, ""
 	}
-	if near == nil || !near.Callable() || !o.allowed(near.Name) || m.guarded(near) {
-		return nil, "", nil
-	}
-	return nil, ruleNameNear, near
+	return near, ruleNameNear
 }
 
 // bySafeName returns the tool that was sent to the target under this name, because the
@@ -202,12 +188,12 @@ func (o *offeredTools) bySafeName(name string) *transcript.Tool {
 	return nil
 }
 
-// unlessGuarded returns the tool and the rule, or nothing for a guarded tool.
-func (m *Mender) unlessGuarded(t *transcript.Tool, rule string) (*transcript.Tool, string, *transcript.Tool) {
-	if m.guarded(t) {
-		return nil, "", nil
+// unlessGuarded returns the tool and the rule, or nothing without a tool and for a guarded one.
+func (o *offeredTools) unlessGuarded(t *transcript.Tool, rule string) (*transcript.Tool, string) {
+	if t == nil || o.mender.guarded(t) {
+		return nil, ""
 	}
-	return t, rule, nil
+	return t, rule
 }
 
 // uniqueMatch returns the tool whose name matches, nil if several or none do or if it is not allowed.

@@ -9,7 +9,7 @@ func (m *Mender) Object(text string, raw []byte) (object string, ok bool) {
 		return "", false
 	}
 	work := maxAnswerWork
-	s := &contentMender{schema: m.schemas.get(raw, &work), workLeft: &work}
+	s := &contentMender{schema: m.schema(raw, &work), workLeft: &work}
 	if v, ok := s.valid(text); ok && v != nil {
 		return text, true
 	}
@@ -21,6 +21,6 @@ func (m *Mender) Object(text string, raw []byte) (object string, ok bool) {
 // that cannot be checked within bounds does not fit.
 func (m *Mender) Fits(t transcript.Tool, args string) bool {
 	work := maxAnswerWork
-	a := argumentMender{mender: m, tool: &t, schema: m.schemas.get(t.Parameters, &work), workLeft: &work}
+	a := argumentMender{mender: m, tool: &t, schema: m.schema(t.Parameters, &work), workLeft: &work}
 	return len(args) <= maxArguments && a.valid(args) && !a.unchecked
 }

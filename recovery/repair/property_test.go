@@ -83,7 +83,7 @@ func checkVerdict(t *testing.T, m *Mender, req *transcript.Body, d recovery.Draf
 		if err := json.Unmarshal([]byte(c.Arguments), &out); err != nil {
 			t.Fatalf("%+v became %q: %v", d, c.Arguments, err)
 		}
-		a := &argumentMender{schema: m.schemas.get(tool.Parameters, fullBudget()), workLeft: fullBudget()}
+		a := &argumentMender{schema: m.schema(tool.Parameters, fullBudget()), workLeft: fullBudget()}
 		if !a.valid(c.Arguments) {
 			t.Fatalf("%+v became %q, which is not valid: %s", d, c.Arguments, a.problem)
 		}
@@ -230,7 +230,7 @@ func TestValidIsUntouched(t *testing.T) {
 		if json.Unmarshal([]byte(text), &v) != nil || v.City == nil {
 			continue
 		}
-		a := &argumentMender{schema: m.schemas.get(toolNamed(req, "get_weather").Parameters, fullBudget()), workLeft: fullBudget()}
+		a := &argumentMender{schema: m.schema(toolNamed(req, "get_weather").Parameters, fullBudget()), workLeft: fullBudget()}
 		if !a.valid(text) {
 			continue
 		}
@@ -385,20 +385,20 @@ func TestConcurrentMends(t *testing.T) {
 
 // The cache stays within its bounds and evicts the least recently used schema.
 func TestSchemaCache(t *testing.T) {
-	c := newSchemaCache()
+	c := mender()
 	first := []byte(`{"title":"first"}`)
-	kept := c.get(first, fullBudget())
+	kept := c.schema(first, fullBudget())
 	for i := range 3 * maxCachedSchemas {
-		c.get([]byte(`{"title":"`+itoa(i)+`"}`), fullBudget())
-		if c.get(first, fullBudget()) != kept {
+		c.schema([]byte(`{"title":"`+itoa(i)+`"}`), fullBudget())
+		if c.schema(first, fullBudget()) != kept {
 			t.Fatalf("the schema in use was evicted after %d", i)
 		}
 	}
 	big := strings.Repeat("x", maxSchema-100)
 	for i := range 100 {
-		c.get([]byte(`{"title":"`+itoa(i)+`","description":"`+big+`"}`), fullBudget())
+		c.schema([]byte(`{"title":"`+itoa(i)+`","description":"`+big+`"}`), fullBudget())
 	}
-	if n := c.Len(); n > maxCachedBytes/(maxSchema-100) {
+	if n := c.schemas.Len(); n > maxCachedBytes/(maxSchema-100) {
 		t.Errorf("%d large schemas are cached", n)
 	}
 }

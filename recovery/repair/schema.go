@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/maphash"
+	"io"
 	"regexp"
 	"strings"
 	"sync"
@@ -49,11 +50,8 @@ func (c cost) Validate(*jsonschema.ValidatorContext, any) {
 }
 
 // check validates a decoded value and charges the work. failure is nil if it passes.
-// skipped is true if it could not be checked within the bounds, or without a schema.
+// skipped is true if it could not be checked within the bounds. The schema must be compiled.
 func (s *schema) check(v any, work *int) (failure *jsonschema.ValidationError, skipped bool) {
-	if s.compiled == nil {
-		return nil, true
-	}
 	n, ok := countValues(v, 0)
 	if *work -= n; !ok || *work <= 0 || n*max(1, s.enums) > 20*maxValidationWork {
 		return nil, true
@@ -71,13 +69,8 @@ func (s *schema) check(v any, work *int) (failure *jsonschema.ValidationError, s
 	s.meter.left = min(maxValidationWork, *work)
 	*work -= s.meter.left
 	defer func() { *work += max(s.meter.left, 0) }()
-	if err := s.compiled.Validate(v); err != nil {
-		if errors.As(err, &failure) {
-			return failure, false
-		}
-		return nil, true
-	}
-	return nil, false
+	errors.As(s.compiled.Validate(v), &failure) // every error of the library is one
+	return failure, false
 }
 
 // countValues counts the values in v. ok is false for numbers that are too long for
@@ -150,20 +143,13 @@ func (m *memo[V]) getOrMake(kind uint64, raw []byte, produce func(own []byte) V)
 	return v
 }
 
-// schemaCache compiles schemas and caches them by their bytes. It is safe for concurrent use.
-type schemaCache struct{ memo[*schema] }
-
-func newSchemaCache() *schemaCache {
-	return &schemaCache{newMemo[*schema](maxCachedSchemas, maxCachedBytes)}
-}
-
-// get returns the compiled schema of raw. The result is never nil; without work left it
-// checks nothing.
-func (c *schemaCache) get(raw []byte, work *int) *schema {
+// schema returns the compiled schema of raw, cached by its bytes. The result is never nil;
+// without work left it checks nothing.
+func (m *Mender) schema(raw []byte, work *int) *schema {
 	if len(raw) == 0 || len(raw) > maxSchema || *work <= 0 {
 		return &schema{}
 	}
-	return c.getOrMake(0, raw, func(own []byte) *schema {
+	return m.schemas.getOrMake(0, raw, func(own []byte) *schema {
 		s := compile(own)
 		*work -= compileWork * s.count
 		return s
@@ -173,10 +159,10 @@ func (c *schemaCache) get(raw []byte, work *int) *schema {
 // compile never fails: a schema that cannot be compiled accepts any object.
 func compile(raw []byte) *schema {
 	s := &schema{}
-	doc, ok := decode(raw, maxSchemaDepth)
-	if !ok {
+	if transcript.Valid(raw, maxSchemaDepth) != nil {
 		return s
 	}
+	doc := decode(bytes.NewReader(raw))
 	if _, ok := countValues(doc, 0); !ok {
 		return s
 	}
@@ -201,9 +187,7 @@ func compile(raw []byte) *schema {
 		},
 	})
 	const location = "urn:rebound:schema"
-	if c.AddResource(location, relaxed) != nil {
-		return s
-	}
+	_ = c.AddResource(location, relaxed) // fails only for a location that is taken
 	if compiled, err := c.Compile(location); err == nil {
 		s.compiled, s.outline = compiled, outlineOf(relaxed, 0)
 	}
@@ -223,14 +207,12 @@ func listedCount(obj map[string]any) (n int) {
 	return n
 }
 
-// decode parses JSON and keeps the spelling of numbers.
-func decode(raw []byte, depth int) (v any, ok bool) {
-	if transcript.Valid(raw, depth) != nil {
-		return nil, false
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
+// decode decodes valid JSON and keeps the spelling of numbers.
+func decode(in io.Reader) (v any) {
+	d := json.NewDecoder(in)
 	d.UseNumber()
-	return v, d.Decode(&v) == nil
+	_ = d.Decode(&v)
+	return v
 }
 
 // noLoader refuses to load anything: a client's schema must not make the gateway

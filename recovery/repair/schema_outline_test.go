@@ -31,9 +31,9 @@ func TestOutlines(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	names := []string{"a", "b", "c", `\u0061`, "", "\xff", "d"}
 	value := func() string { return sampleValues[r.IntN(len(sampleValues))] }
-	certain, valid, known, whole := 0, 0, newSchemaCache(), map[string]*schema{}
+	certain, valid, known, whole := 0, 0, mender(), map[string]*schema{}
 	check := func(raw, text string) {
-		s := known.get([]byte(raw), fullBudget())
+		s := known.schema([]byte(raw), fullBudget())
 		if whole[raw] == nil {
 			whole[raw] = compile([]byte(raw))
 			whole[raw].outline = nil

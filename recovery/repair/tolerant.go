@@ -65,7 +65,7 @@ func readTolerant(in string, close bool) (v *value, rules []string, err error) {
 	if v, err = r.value(); err != nil {
 		return nil, nil, err
 	}
-	if err := r.readTrailing(); err != nil {
+	if err = r.readTrailing(); err != nil {
 		return nil, nil, err
 	}
 	return v, r.rules, nil
@@ -83,19 +83,13 @@ func readPrefix(in string) (v *value, rules []string, end int, err error) {
 
 // readTrailing accepts what may follow the value: space and extra closing brackets.
 func (r *parser) readTrailing() error {
-	if err := r.skipSpace(); err != nil {
-		return err
-	}
 	stray := 0
-	for r.i < len(r.in) {
+	for r.skipSpace(); r.i < len(r.in); r.skipSpace() {
 		if c := r.in[r.i]; c != '}' && c != ']' || stray == 3 {
 			return errSyntax
 		}
 		stray++
 		r.i++
-		if err := r.skipSpace(); err != nil {
-			return err
-		}
 	}
 	if stray > 0 {
 		if r.has(ruleBrackets) {
@@ -114,8 +108,8 @@ func (r *parser) addRule(rule string) {
 	}
 }
 
-// skipSpace skips white space and comments.
-func (r *parser) skipSpace() error {
+// skipSpace skips white space and comments. A comment without an end stays, and nothing can begin with it.
+func (r *parser) skipSpace() {
 	for r.i < len(r.in) {
 		switch c := r.in[r.i]; {
 		case c == ' ' || c == '\n' || c == '\r' || c == '\t':
@@ -127,7 +121,7 @@ func (r *parser) skipSpace() error {
 		case c == '/' && strings.HasPrefix(r.in[r.i:], "/*"):
 			end := strings.Index(r.in[r.i+2:], "*/")
 			if end < 0 {
-				return errOpen
+				return
 			}
 			r.addRule(ruleComments)
 			r.i += end + 4
@@ -135,10 +129,9 @@ func (r *parser) skipSpace() error {
 			r.addRule(ruleSpaces)
 			r.i += len(`\n`) // both have two bytes
 		default:
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 func (r *parser) skipLine() {
@@ -151,10 +144,7 @@ func (r *parser) skipLine() {
 }
 
 func (r *parser) value() (*value, error) {
-	if err := r.skipSpace(); err != nil {
-		return nil, err
-	}
-	if r.i >= len(r.in) {
+	if r.skipSpace(); r.i >= len(r.in) {
 		return nil, errOpen
 	}
 	switch c := r.in[r.i]; {
@@ -187,9 +177,7 @@ func (r *parser) enter() error {
 // end it skips the closing bracket and returns false. joins reports whether another
 // element may begin here without a comma.
 func (r *parser) nextElement(first bool, end byte, joins func() bool) (bool, error) {
-	if err := r.skipSpace(); err != nil {
-		return false, err
-	}
+	r.skipSpace()
 	if !first { // after a value
 		switch {
 		case r.i >= len(r.in): // only brackets may be missing, and a number may be incomplete
@@ -203,10 +191,7 @@ func (r *parser) nextElement(first bool, end byte, joins func() bool) (bool, err
 			return false, nil
 		case r.in[r.i] == ',':
 			r.i++
-			if err := r.skipSpace(); err != nil {
-				return false, err
-			}
-			if r.i < len(r.in) && r.in[r.i] == end {
+			if r.skipSpace(); r.i < len(r.in) && r.in[r.i] == end {
 				r.addRule(ruleTrailingComma)
 			}
 		case r.in[r.i] != end && r.afterSpace() && joins():
@@ -239,13 +224,10 @@ func (r *parser) object() (*value, error) {
 			return v, err
 		}
 		name, lit, err := r.name()
-		if err == nil {
-			err = r.skipSpace()
-		}
 		if err != nil {
 			return nil, err
 		}
-		switch {
+		switch r.skipSpace(); {
 		case r.i >= len(r.in):
 			return nil, r.endedEarly()
 		case r.in[r.i] == ':':

@@ -236,18 +236,15 @@ func repeatedValue(text string) *value {
 }
 
 // objectInProse returns the only JSON object in a text whose rest has no brackets or
-// quotes: then the words surround a value and are not about one.
-func objectInProse(text string) (inner string, ok bool) {
+// quotes: then the words surround a value and are not about one. It returns nil if there is none.
+func objectInProse(text string) *value {
 	from := strings.IndexByte(text, '{')
 	if from < 0 {
-		return "", false
+		return nil
 	}
-	_, rules, end, err := readPrefix(text[from:])
-	if err != nil || len(rules) > 0 {
-		return "", false
+	v, rules, end, err := readPrefix(text[from:])
+	if err != nil || len(rules) > 0 || strings.ContainsAny(text[:from]+text[from+end:], "{}[]\"<>") {
+		return nil
 	}
-	if strings.ContainsAny(text[:from], "{}[]\"<>") || strings.ContainsAny(text[from+end:], "{}[]\"<>") {
-		return "", false
-	}
-	return text[from : from+end], true
+	return v
 }

@@ -46,12 +46,9 @@ func stringValue(s string) *value {
 
 // get returns the value of the member with that name, nil if there is none.
 func (v *value) get(name string) *value {
-	if v.kind != kindObject {
-		return nil
-	}
-	for i := range v.members {
-		if v.members[i].name == name {
-			return v.members[i].val
+	for _, m := range v.members {
+		if m.name == name {
+			return m.val
 		}
 	}
 	return nil
