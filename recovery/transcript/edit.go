@@ -339,10 +339,7 @@ func (e *Editor) allSplices() ([]Splice, error) {
 		at, end := int(m.start), int(m.end)
 		slots[i] = slot{key: at, keyEnd: at, val: at, valEnd: end}
 		if h := e.history[i]; h != nil {
-			var err error
-			if out, err = h.appendSplices(out, &slots[i], b.raw); err != nil {
-				return nil, fmt.Errorf("message %d: %w", i, err)
-			}
+			out = h.appendSplices(out, &slots[i], b.raw)
 		}
 	}
 	for _, raw := range e.tail {
@@ -358,7 +355,7 @@ func (e *Editor) stringSplices(out []Splice, list *field) []Splice {
 	if h == nil {
 		h = new(elementChanges)
 	}
-	alone := len(h.before)+len(h.behind)+len(e.tail) == 0
+	alone := len(h.before)+len(e.tail) == 0
 	if alone && h.whole == nil {
 		return out
 	}
@@ -368,14 +365,14 @@ func (e *Editor) stringSplices(out []Splice, list *field) []Splice {
 	}
 	if !alone {
 		all := append(slices.Clip(h.before), e.body.note(text(said)))
-		said = arrayOf(append(append(all, h.behind...), e.tail...))
+		said = arrayOf(append(all, e.tail...))
 	}
 	return append(out, Splice{int(list.val), int(list.valEnd), said})
 }
 
 // appendSplices puts changes to the whole element into its slot, and changes inside
 // it into splices.
-func (h *elementChanges) appendSplices(out []Splice, s *slot, raw []byte) ([]Splice, error) {
+func (h *elementChanges) appendSplices(out []Splice, s *slot, raw []byte) []Splice {
 	s.before = join(nil, h.before)
 	for _, raw := range h.behind {
 		s.behind = append(append(s.behind, ','), raw...)
@@ -386,26 +383,9 @@ func (h *elementChanges) appendSplices(out []Splice, s *slot, raw []byte) ([]Spl
 	case h.removed:
 		s.deleted = true
 	case h.whole != nil:
-		s.raw = h.whole
+		s.raw = changedObject(h.whole, h.fields...)
+	case len(h.fields) > 0:
+		out = objectSplices(out, raw[s.val:s.valEnd], s.val, h.fields)
 	}
-	if len(h.fields) == 0 || h.removed {
-		return out, nil
-	}
-	message, base := raw[s.val:s.valEnd], s.val
-	if h.whole != nil {
-		message, base = h.whole, 0
-	}
-	slots, open, err := members(message, base)
-	if err != nil {
-		return nil, err
-	}
-	n := len(slots)
-	if slots, err = resolve(slots, h.fields); err != nil {
-		return nil, err
-	}
-	if h.whole == nil {
-		return emit(out, slots, n, open, true), nil
-	}
-	s.raw, err = Spliced(h.whole, emit(nil, slots, n, open, true))
-	return out, err
+	return out
 }

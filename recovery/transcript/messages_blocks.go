@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"fmt"
+	"slices"
 )
 
 // split is a user's message whose blocks are elements of their own.
@@ -115,14 +116,11 @@ func (e *Editor) blockSplices(out []Splice, list *field) ([]Splice, error) {
 			s := slot{key: int(m.start), keyEnd: int(m.start), val: int(m.start), valEnd: int(m.end)}
 			if h := e.history[i]; h != nil {
 				whole := *h
-				whole.before, whole.behind = wrapped(h.before[placed:]), wrapped(h.behind)
+				whole.before = wrapped(h.before[placed:])
 				if h.whole != nil {
 					whole.whole = wrapped([][]byte{h.whole})[0]
 				}
-				var err error
-				if out, err = whole.appendSplices(out, &s, b.raw); err != nil {
-					return nil, fmt.Errorf("message %d: %w", first, err)
-				}
+				out = whole.appendSplices(out, &s, b.raw)
 			}
 			slots = append(slots, s)
 			i, placed = i+1, 0
@@ -171,12 +169,7 @@ func (e *Editor) planSplit(out []Splice, at split, outer *slot, appended [][]byt
 			outer.before = join(nil, wrapped(ahead))
 		}
 		if k == len(slots)-1 {
-			var rest [][]byte
-			one.behind, rest = leading(one.behind)
-			for _, raw := range wrapped(rest) {
-				outer.behind = append(append(outer.behind, ','), raw...)
-			}
-			one.behind = append(one.behind, appended...)
+			one.behind = append(slices.Clip(one.behind), appended...)
 		}
 		var err error
 		if one.before, err = blocks(one.before); err != nil {
@@ -198,9 +191,7 @@ func (e *Editor) planSplit(out []Splice, at split, outer *slot, appended [][]byt
 		if one.removed && len(one.before) == 0 && len(one.behind) > 0 { // the first value behind takes its place
 			one.removed, one.whole, one.behind, one.fields = false, one.behind[0], one.behind[1:], nil
 		}
-		if out, err = one.appendSplices(out, s, b.raw); err != nil {
-			return nil, err
-		}
+		out = one.appendSplices(out, s, b.raw)
 	}
 	if left > 0 {
 		return emit(out, slots, len(slots), int(at.list)+1, false), nil
@@ -214,27 +205,19 @@ func (e *Editor) planSplit(out []Splice, at split, outer *slot, appended [][]byt
 
 // isBlock reports whether a value is a block rather than a message.
 func isBlock(raw []byte) bool {
-	if !isObject(raw) {
-		return false
-	}
 	_, message := member(raw, "role")
 	return !message
 }
 
-// userBlocks returns the blocks of a user's message or of a content, or a block itself; ok is
-// false for a message of another role.
+// userBlocks returns the blocks of a user's message, or a block itself; ok is false for a message of another role.
 func userBlocks(raw []byte) (list [][]byte, ok bool) {
 	if isBlock(raw) {
 		return [][]byte{raw}, true
 	}
-	content := raw
-	if isObject(raw) {
-		role, _ := member(raw, "role")
-		if content, _ = member(raw, "content"); roleOf(role) != RoleUser {
-			return nil, false
-		}
+	if role, _ := member(raw, "role"); roleOf(role) != RoleUser {
+		return nil, false
 	}
-	switch {
+	switch content, _ := member(raw, "content"); {
 	case isString(content) && len(content) > 2:
 		return [][]byte{append(append([]byte(`{"type":"text","text":`), content...), '}')}, true
 	case isList(content):

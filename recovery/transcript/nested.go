@@ -171,10 +171,7 @@ func nest(value []byte, n int, edit nestedChange) (out []byte, changed bool) {
 			changes = append(changes, setOrUnset(name, raw))
 		}
 	}
-	if len(changes) == 0 {
-		return value, false
-	}
-	return changedObject(value, changes...), true
+	return changedObject(value, changes...), len(changes) > 0
 }
 
 // setOrUnset returns the change that a nestedChange means.

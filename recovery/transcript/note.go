@@ -15,9 +15,6 @@ type note struct {
 // the model would not continue the prefill. Only the end of the history changes, so
 // cached prefixes stay valid. A second note is appended to the first.
 func (e *Editor) AppendNote(text string) *Editor {
-	if e.err != nil {
-		return e
-	}
 	n := &e.note
 	if n.bytes != nil {
 		n.text += "\n\n" + text

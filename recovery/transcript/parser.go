@@ -114,18 +114,18 @@ func (p *Parser) shared(known *beginning, raw []byte) (list []checkpoint, begun 
 		return nil, begun
 	}
 	list = known.checkpoints
-	end := list[len(list)-1]
-	if longest := begun; end.end < len(raw) && longest.upTo(p, raw, end.end) == end.sum {
+	last := len(list) - 1
+	if longest := begun; list[last].end < len(raw) && longest.upTo(p, raw, list[last].end) == list[last].sum {
 		return list, longest
 	}
-	for i, c := range list {
+	for i, c := range list[:last] {
 		longer := begun
 		if c.end >= len(raw) || longer.upTo(p, raw, c.end) != c.sum {
 			return list[:i], begun
 		}
 		begun = longer
 	}
-	return list, begun
+	return list[:last], begun
 }
 
 // spread returns some of the checkpoints: the last one, and others that are ever more

@@ -125,18 +125,6 @@ func (b *Body) TextMessage(role, text string, mark []byte) []byte {
 	return b.format.reader().message(role, text, mark)
 }
 
-// changedObject returns a JSON object with some of its fields set or removed.
-func changedObject(raw []byte, changes ...change) []byte {
-	slots, open, err := members(raw, 0)
-	if err != nil {
-		return raw // it is no object
-	}
-	n := len(slots)
-	slots, _ = resolve(slots, changes)                      // only a new name may be taken
-	out, _ := Spliced(raw, emit(nil, slots, n, open, true)) // fields do not overlap
-	return out
-}
-
 // filled reports whether a value is neither null nor an empty string, list or object.
 func filled(raw []byte) bool {
 	if isList(raw) || isObject(raw) {

@@ -105,14 +105,11 @@ func (s *scanner) closing(i int) int {
 // short has the bytes that are a whole escape after a backslash.
 var short = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
-// escape scans an escape after its backslash at i-1.
+// escape scans a long escape, or a wrong one, after its backslash at i-1.
 func (s *scanner) escape(i int) int {
 	d := s.data
 	if i >= len(d) {
 		return s.cut("a string")
-	}
-	if short[d[i]] {
-		return i + 1
 	}
 	if d[i] == 'u' {
 		for k := i + 1; k < i+5; k++ {

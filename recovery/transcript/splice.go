@@ -44,20 +44,28 @@ type slot struct {
 	renamed, deleted, added  bool
 }
 
-// members lists the fields of the object in raw, which is at offset base, and returns the offset
-// behind its opening brace.
-func members(raw []byte, base int) (slots []slot, open int, err error) {
+// objectSplices appends the splices that set and remove fields of the object in raw, which is at offset base.
+func objectSplices(out []Splice, raw []byte, base int, changes []change) []Splice {
 	s := scanner{data: raw, limit: math.MaxInt}
-	at := s.space(0)
-	if at >= len(raw) || raw[at] != '{' {
-		return nil, 0, fmt.Errorf("is not an object")
-	}
-	w := s.walk(at, 0)
+	w := s.walk(s.space(0), 0)
+	open := base + w.i
+	var slots []slot
 	for w.step() {
 		slots = append(slots, slot{name: string(w.name),
 			key: base + w.key, keyEnd: base + w.keyEnd, val: base + w.val, valEnd: base + w.valEnd})
 	}
-	return slots, base + at + 1, nil
+	n := len(slots)
+	slots, _ = resolve(slots, changes) // only a new name may be taken
+	return emit(out, slots, n, open, true)
+}
+
+// changedObject returns a JSON object with some of its fields set or removed; any other value as it is.
+func changedObject(raw []byte, changes ...change) []byte {
+	if !isObject(bytes.TrimLeft(raw, " \t\r\n")) || len(changes) == 0 {
+		return raw
+	}
+	out, _ := Spliced(raw, objectSplices(nil, raw, 0, changes)) // fields do not overlap
+	return out
 }
 
 // resolve carries out the changes on slots; new fields are appended.

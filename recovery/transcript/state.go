@@ -23,11 +23,6 @@ const (
 	Chained                      // only the new elements: the server stores the rest
 )
 
-// String names the kind.
-func (k StateKind) String() string {
-	return [...]string{"stateless", "referencing", "chained"}[k]
-}
-
 // Continues returns the id of what the request continues: an earlier answer or a stored
 // conversation; "" if it continues neither.
 func (b *Body) Continues() string { return b.settings().continues }
