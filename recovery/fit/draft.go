@@ -71,22 +71,16 @@ func (d *draft) fitted(scale ratio) *recovery.Fitted {
 	}}
 }
 
-// ratio converts between our counts and the upstream's. The zero ratio changes nothing.
+// ratio converts between our counts and the upstream's. Both are positive: every count includes the priming of the answer.
 type ratio struct{ reported, counted int }
 
 // upstream converts a count of ours into the upstream's tokens.
 func (r ratio) upstream(raw int) int {
-	if r.counted <= 0 || r.reported <= 0 {
-		return raw
-	}
 	return int(float64(raw) * float64(r.reported) / float64(r.counted))
 }
 
 // local converts the upstream's tokens into our count.
 func (r ratio) local(tokens int) int {
-	if r.counted <= 0 || r.reported <= 0 {
-		return tokens
-	}
 	return int(float64(tokens) * float64(r.counted) / float64(r.reported))
 }
 

@@ -86,6 +86,12 @@ func (f *Fitter) Flush() bool {
 // NewWindows returns windows that several fitters can share.
 func NewWindows() Windows { return newLearnedLimits(time.Hour) }
 
+// LimitFrom and OutputReserve are for tests of the corpus and of sizes.
+var (
+	LimitFrom     = limitFrom
+	OutputReserve = outputReserve
+)
+
 // Compressed reports whether a text is a replacement.
 func Compressed(text string) bool { return isCompressed(text) }
 

@@ -42,14 +42,13 @@ type Windows interface {
 
 // Fitter is the stage that makes requests fit their target. Safe for concurrent use; Close ends its goroutine.
 type Fitter struct {
-	cfg           atomic.Pointer[Config]
-	parts         Parts
-	memory        *memory
-	windows       Windows
-	byteLimits    *learnedLimits // largest request of each target in bytes, learned from refusals
-	hasByteLimits atomic.Bool    // byteLimits is not empty
-	watch         watch          // limits how often a local server's answers are checked for silent truncation
-	parsed        *parseCache
+	cfg        atomic.Pointer[Config]
+	parts      Parts
+	memory     *memory
+	windows    Windows
+	byteLimits *learnedLimits // largest request of each target in bytes, learned from refusals
+	watch      watch          // limits how often a local server's answers are checked for silent truncation
+	parsed     *parseCache
 }
 
 var (
@@ -122,7 +121,7 @@ func (f *Fitter) smallestWindow(x *recovery.Exchange) (least int) {
 func (f *Fitter) large(x *recovery.Exchange) bool {
 	from := f.config().MinTokens
 	if least := f.smallestWindow(x); least > 0 {
-		from = (least - Reserve(x.Body, least)) / 2
+		from = (least - outputReserve(x.Body, least)) / 2
 	}
 	return len(x.Body.Raw()) >= from
 }

@@ -36,7 +36,7 @@ func TestWindows(t *testing.T) {
 		counts := m.Measure(b, simModel)
 		total := counts.Total
 		for _, window := range []int{128_000, 64_000, 32_000, 16_000, 8_000} {
-			if total+fit.Reserve(b, window) <= window {
+			if total+fit.OutputReserve(b, window) <= window {
 				continue
 			}
 			if testing.Short() && total > 100_000 && window != 64_000 && window != 8_000 {
@@ -49,8 +49,8 @@ func TestWindows(t *testing.T) {
 				f := fit.New(fit.Defaults(), fit.Parts{Meter: m})
 				defer f.Close(context.Background())
 				out := fitOverflow(t, f, m, b, window)
-				budget := window - fit.Reserve(b, window)
-				alone, r, ok := fit.Compress(fit.Defaults(), b, m, simModel, window, fit.Reserve(b, window))
+				budget := window - fit.OutputReserve(b, window)
+				alone, r, ok := fit.Compress(fit.Defaults(), b, m, simModel, window, fit.OutputReserve(b, window))
 				if must := lastingTokens(c, counts); (out == nil || !ok) && must < budget*9/10 {
 					t.Fatalf("%d tokens are not fitted to %d (offline: %v), although only %d of them have to stay", total, budget, ok, must)
 				}
@@ -71,7 +71,7 @@ func TestWindows(t *testing.T) {
 				if after >= budget || after >= total {
 					t.Fatalf("%d tokens are left of %d", after, total)
 				}
-				if same, _, ok := fit.Compress(fit.Defaults(), out.Body, m, simModel, window, fit.Reserve(b, window)); !ok || same != out.Body {
+				if same, _, ok := fit.Compress(fit.Defaults(), out.Body, m, simModel, window, fit.OutputReserve(b, window)); !ok || same != out.Body {
 					t.Error("what was fitted is fitted again")
 				}
 				one := fitOverflow(t, f, m, b, window)

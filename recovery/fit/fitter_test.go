@@ -154,7 +154,7 @@ func TestSummary(t *testing.T) {
 	if out == nil || len(asked) == 0 || len(asked) > 4 || out.Extra.Input == 0 {
 		t.Fatalf("fitted %v with %d calls", out, len(asked))
 	}
-	if target := int(0.6 * float64(9000-Reserve(b, 9000))); out.After > target {
+	if target := int(0.6 * float64(9000-outputReserve(b, 9000))); out.After > target {
 		t.Errorf("%d tokens are left, the target is %d", out.After, target)
 	}
 	var summary string

@@ -131,7 +131,7 @@ func (d *draft) fitEarly(ctx context.Context, c *recovery.Choice, window int) *r
 		}
 		return d.fitTokens(ctx, c, window, ratio{tokens, raw}, false)
 	}
-	if limit := Reserve(d.x.Body, window); float64(tokens+limit) > share {
+	if limit := outputReserve(d.x.Body, window); float64(tokens+limit) > share {
 		if d.revision == nil {
 			d.revision, d.sticky = d.unedited(c.Model, d.fitter.parts.Meter), true
 		}
@@ -173,7 +173,6 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 		if fail.Facts.LimitChars == 0 {
 			if !fail.Quoted {
 				f.byteLimits.LearnWindow(c.Target, limit, x.ID)
-				f.hasByteLimits.Store(true)
 			}
 		} else {
 			limit = len(refused.Raw())
@@ -196,7 +195,7 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 	counts := f.parts.Meter.Measure(refused, c.Model)
 	raw := counts.Total
 	scale = f.scaleFor(c.Model, d.session, refused)
-	window, stated := LimitFrom(fail)
+	window, stated := limitFrom(fail)
 	if d.quoted = fail.Quoted; !d.quoted {
 		f.windows.LearnWindow(d.x.Windowed(c.Target), window, d.x.ID)
 	}
@@ -211,7 +210,7 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 			if n := scale.upstream(counts.AnsweredPrompt(refused)); d.fitCalls == 1 && n > most-most/4 {
 				most = (n + most) / 2 // the limit lies between the last answered prompt and this one
 			}
-			window, d.guessedPrompt = most+Reserve(refused, most), most
+			window, d.guessedPrompt = most+outputReserve(refused, most), most
 		}
 	}
 	if n := statedPrompt(fail.Facts, refused, raw); n > 0 {
@@ -219,7 +218,7 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 		f.parts.Meter.LearnRefusal(refused, c.Model, n)
 		return window, ratio{n, raw}
 	}
-	if reserve := Reserve(refused, window); scale.upstream(raw) < window-reserve { // it was refused, so our count is too low
+	if reserve := outputReserve(refused, window); scale.upstream(raw) < window-reserve { // it was refused, so our count is too low
 		scale = ratio{window - reserve, raw}
 	}
 	return window, scale
@@ -254,7 +253,7 @@ func (d *draft) fitTokens(ctx context.Context, c *recovery.Choice, window int, s
 	if k == nil {
 		k = d.unedited(c.Model, d.fitter.parts.Meter)
 	}
-	full, reserve := Reserve(x.Body, window), cappedReserve(x.Body, window)
+	full, reserve := outputReserve(x.Body, window), cappedReserve(x.Body, window)
 	var names []string
 	if scale.upstream(k.total)+reserve > window || full == reserve {
 		var ok bool

@@ -123,22 +123,8 @@ func (v *history) pairIn(start, end int, pairing *trajectory.Pairing) {
 	}
 }
 
-// failed reports whether a result says that its call failed. The answer is cached with the
-// message.
-func (it *item) failed() bool {
-	memo := &it.failure[0]
-	if it.call.returnsData { // errors in what it shows are not its own
-		memo = &it.failure[1]
-	}
-	if memo.Load() == 0 {
-		n := int32(-1)
-		if reportsFailure(it.text, it.call.returnsData) {
-			n = 1
-		}
-		memo.Store(n)
-	}
-	return memo.Load() > 0
-}
+// failed reports whether a result says that its call failed. Errors in data that it shows are not its own.
+func (it *item) failed() bool { return reportsFailure(it.text, it.call.returnsData) }
 
 // boundary reports whether the history may be cut before message i without separating a
 // call from its result.

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"hash/maphash"
 	"strings"
-	"sync/atomic"
 
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -14,8 +13,7 @@ import (
 )
 
 // parsedMessage is a message's content without its place. Every request of a session carries
-// the message again, so it is parsed once and cached. Safe for concurrent use: only
-// failure ever changes.
+// the message again, so it is parsed once and cached. It is immutable.
 type parsedMessage struct {
 	text        string
 	shape       transcript.Shape
@@ -25,10 +23,6 @@ type parsedMessage struct {
 	brokenCalls int      // calls whose arguments are not a JSON object
 	sum         [32]byte // of role, text, media and calls
 	size        int      // in the cache, approximate bytes
-
-	// failure caches item.failed: 0 unknown, 1 failed, -1 not. The second element is for
-	// calls that return data.
-	failure [2]atomic.Int32
 }
 
 // maxParsed limits the cache of parsed messages, in bytes.

@@ -15,11 +15,11 @@ const (
 	maxWindow = 20_000_000
 )
 
-// LimitFrom returns the context window that a failure proves, in tokens. Only an overflow
+// limitFrom returns the context window that a failure proves, in tokens. Only an overflow
 // of the window that states the limit proves one. A rate limit does not, nor does a number
 // from an answer that had begun or was cut off, which in another client poisoned every
 // later session (billion-context#570).
-func LimitFrom(f *recovery.Failure) (tokens int, ok bool) {
+func limitFrom(f *recovery.Failure) (tokens int, ok bool) {
 	if f == nil || f.Class() != recovery.ContextLengthExceeded {
 		return 0, false
 	}
@@ -43,15 +43,15 @@ func LimitFrom(f *recovery.Failure) (tokens int, ok bool) {
 	return limit, true
 }
 
-// DefaultReserve is the reserve for an answer, in tokens, if the client sets no limit and
+// defaultReserve is the reserve for an answer, in tokens, if the client sets no limit and
 // the window is large.
-const DefaultReserve = 4096
+const defaultReserve = 4096
 
-// Reserve returns how many tokens to keep for the answer: the client's output limit, else an
-// eighth of the window, at most DefaultReserve. It never exceeds the window, which is 0 if
+// outputReserve returns how many tokens to keep for the answer: the client's output limit, else an
+// eighth of the window, at most defaultReserve. It never exceeds the window, which is 0 if
 // unknown.
-func Reserve(b *transcript.Body, window int) int {
-	n := DefaultReserve
+func outputReserve(b *transcript.Body, window int) int {
+	n := defaultReserve
 	if window > 0 {
 		n = min(n, window/8)
 	}
@@ -70,7 +70,7 @@ const minOutput = 1024
 // cappedReserve returns the reserve for which the history is shortened: at most a quarter of
 // the window. A greater output limit is seldom used up, so it is lowered instead.
 func cappedReserve(b *transcript.Body, window int) int {
-	return min(Reserve(b, window), max(minOutput, window/4))
+	return min(outputReserve(b, window), max(minOutput, window/4))
 }
 
 // watchEvery is the interval between checks of a local server's answers for silent

@@ -54,7 +54,7 @@ func TestLimitFrom(t *testing.T) {
 		"bytes of a large payload": {failure(recovery.PayloadTooLarge, recovery.Facts{LimitTokens: 100_000}, nil), 0},
 	}
 	for name, tt := range tests {
-		if got, ok := LimitFrom(tt.f); got != tt.want || ok != (tt.want > 0) {
+		if got, ok := limitFrom(tt.f); got != tt.want || ok != (tt.want > 0) {
 			t.Errorf("%s: %d, %v, want %d", name, got, ok, tt.want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestReserve(t *testing.T) {
 		{`{"max_tokens":99999}`, 8192, 8192}, {`{"max_tokens":0}`, 8192, 1024}, {`{"max_tokens":-5}`, 0, 4096}, {`{"max_tokens":null}`, 0, 4096}, {`{"max_tokens":50000}`, 0, 50_000},
 	} {
 		b := recoverytest.Parse(t, tt.raw, transcript.Chat)
-		if got := Reserve(b, tt.window); got != tt.want {
+		if got := outputReserve(b, tt.window); got != tt.want {
 			t.Errorf("%s in %d: %d, want %d", tt.raw, tt.window, got, tt.want)
 		}
 	}

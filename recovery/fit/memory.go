@@ -146,17 +146,25 @@ func (m *memory) putEdits(id string, s *session) {
 	}
 	s.Written = uint64(time.Now().Unix())
 	m.put(id, entry{value: s, changed: time.Now(), reportLocal: ok && h.reportLocal})
-	m.copyToStore(editsKey(id), func() []byte { return m.local(id).encodedEdits() })
+	m.copyEdits(id)
 }
 
-// copyToStore has the store copy a value as it is at that time; a nil value is not copied.
-func (m *memory) copyToStore(key string, value func() []byte) {
+// copyEdits has the store copy a session's edits.
+func (m *memory) copyEdits(id string) {
+	m.copyToStore(id, editsKey(id), func(s *session) []byte { return s.edits.encode() })
+}
+
+// copyToStore has the store copy a part of a session as it is at that time, if it is held then.
+func (m *memory) copyToStore(id, key string, encode func(*session) []byte) {
 	if m.store == nil {
 		return
 	}
 	m.store.WriteBehind(key, func() (store.Entry, bool) {
-		e := store.Entry{Key: key, Value: value(), TTL: m.ttl()}
-		return e, e.Value != nil
+		s := m.local(id)
+		if s == nil {
+			return store.Entry{}, false
+		}
+		return store.Entry{Key: key, Value: encode(s), TTL: m.ttl()}, true
 	})
 }
 
@@ -174,11 +182,11 @@ func (m *memory) addReport(id string, known *session, r report, needed bool) {
 	next := &session{known.edits, r}
 	if now := uint64(time.Now().Unix()); next.edited() && now > next.Written+uint64(m.ttl()/time.Second)/refreshShare {
 		next.Written = now
-		m.copyToStore(editsKey(id), func() []byte { return m.local(id).encodedEdits() })
+		m.copyEdits(id)
 	}
 	m.put(id, entry{value: next, changed: time.Now(), reportLocal: !needed})
 	if needed {
-		m.copyToStore(reportKey(id), func() []byte { return m.local(id).encodedReport() })
+		m.copyToStore(id, reportKey(id), func(s *session) []byte { return s.report.encode() })
 	}
 }
 

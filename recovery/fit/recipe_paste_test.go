@@ -54,7 +54,7 @@ func TestPastedIntoMessage(t *testing.T) {
 					}
 					b := s.body(t)
 					f := newTestFitter(t, Defaults(), nil)
-					if total := f.parts.Meter.Measure(b, "gpt-4o").Total; total+Reserve(b, window) < window {
+					if total := f.parts.Meter.Measure(b, "gpt-4o").Total; total+outputReserve(b, window) < window {
 						if name != "all prose" || window < 32_000 {
 							t.Fatalf("%d tokens fit: nothing is tested", total)
 						}
@@ -83,7 +83,7 @@ func TestPastedIntoMessage(t *testing.T) {
 					if !strings.Contains(all, `_compressed`) || !strings.Contains(all, "the user pasted here") {
 						t.Error("it is not marked")
 					}
-					budget := window - Reserve(b, window)
+					budget := window - outputReserve(b, window)
 					if out.After > budget*62/100 || out.After < budget*43/100 {
 						t.Errorf("%d tokens are left of %d", out.After, budget)
 					}
@@ -168,7 +168,7 @@ func TestKeepsWhatFits(t *testing.T) {
 				if out == nil {
 					t.Fatalf("%s at %.1f is not fitted", name, share)
 				}
-				target := float64(window-Reserve(b, window)) * Defaults().TargetShare
+				target := float64(window-outputReserve(b, window)) * Defaults().TargetShare
 				if kept := float64(out.After) / target; kept > 1.01 || kept < 0.7 {
 					t.Errorf("%s at %.1f, session %q: %.2f of the target is kept, %v", name, share, session, kept, out.Tiers)
 				}

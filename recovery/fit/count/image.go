@@ -8,6 +8,7 @@ import (
 	_ "image/jpeg" // the same
 	_ "image/png"  // the same
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -73,12 +74,8 @@ var visions = []vision{
 // visionOf returns the rule for a model, by its name in lower case, and the
 // rule's number.
 func visionOf(name string) (vision, uint32) {
-	for i, v := range visions {
-		if strings.HasPrefix(name, v.prefix) {
-			return v, uint32(i)
-		}
-	}
-	return visions[len(visions)-1], uint32(len(visions) - 1)
+	i := slices.IndexFunc(visions, func(v vision) bool { return strings.HasPrefix(name, v.prefix) }) // the last one has every name
+	return visions[i], uint32(i)
 }
 
 // unknownSide is the assumed width and height, in pixels, of an image of unknown size.
