@@ -2,6 +2,7 @@ package classify
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/rule"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // view is a signal and the parsed evidence that rules and facts need. It is
@@ -91,10 +93,10 @@ func frames(body []byte) [][]byte {
 
 func (v *view) readFrame(b []byte) {
 	s := string(b)
-	if (b[0] == '{' || b[0] == '[' || b[0] == '"') && jsonDepth(b, 4*maxDepth) <= 4*maxDepth {
-		if gjson.ValidBytes(b) {
-			r := gjson.ParseBytes(b)
-			v.walk(r, "", 0)
+	if b[0] == '{' || b[0] == '[' || b[0] == '"' {
+		err := transcript.Valid(b, maxJSONDepth)
+		if err == nil {
+			v.walk(gjson.ParseBytes(b), "", 0)
 			if len(v.texts) == 0 && v.Status >= 400 {
 				for _, t := range v.otherTexts {
 					v.addText(t, 0)
@@ -102,7 +104,8 @@ func (v *view) readFrame(b []byte) {
 			}
 			return
 		}
-		v.broken = b[0] != '"'
+		var e *transcript.Error
+		v.broken = b[0] != '"' && errors.As(err, &e) && e.Code != transcript.CodeTooDeep
 	}
 	if looksHTML(s) {
 		v.html = true
@@ -213,9 +216,7 @@ func (v *view) scalar(r gjson.Result, key string, depth int) {
 			v.addText(s, depth)
 		}
 	case roleOther:
-		if key == "__type" {
-			v.addCode(s)
-		} else if strings.ContainsRune(s, ' ') {
+		if strings.ContainsRune(s, ' ') {
 			v.otherTexts = append(v.otherTexts, s)
 		}
 	}
@@ -282,10 +283,7 @@ func embedded(s string) (start, end int, inner string) {
 // holdsObject reports whether s is a JSON object or an array that starts with one,
 // and not nested too deeply for walk.
 func holdsObject(s string) bool {
-	if jsonDepth([]byte(s), 4*maxDepth) > 4*maxDepth || !gjson.Valid(s) {
-		return false
-	}
-	return s[0] == '{' || gjson.Parse(s).Get("0").IsObject()
+	return transcript.Valid([]byte(s), maxJSONDepth) == nil && (s[0] == '{' || gjson.Parse(s).Get("0").IsObject())
 }
 
 // balanced returns the end of the bracketed value that begins at s[i], or 0.
