@@ -108,19 +108,7 @@ func (c *cursor) call() ([]textCall, bool) {
 	case strings.HasPrefix(c.rest(), "<|open|>"):
 		c.committed = true
 	}
-	inside := c.accept("functools")
-	for n := 0; n < maxLeadingMarks && c.acceptMark(roleBegin); n++ {
-		inside = true
-		if c.skipSpace(); c.acceptMark(roleEnd) { // <|action_start|><|plugin|>
-			c.skipSpace()
-		}
-	}
-	if after, ok := strings.CutPrefix(c.rest(), "function"); ok && after != "" {
-		if r, n := parseMark(after); r == roleSeparator { // DeepSeek writes the type of the tool first
-			c.i, c.committed = len(c.in)-len(after)+n, true
-			inside = true
-		}
-	}
+	inside := c.beginsCall()
 	if functionHead.MatchString(c.rest()) {
 		return c.single(c.taggedFunction)
 	}
@@ -148,6 +136,24 @@ func (c *cursor) call() ([]textCall, bool) {
 	}
 	c.i = from
 	return c.pythonCalls()
+}
+
+// beginsCall skips the marks that begin a call, and reports whether there are any.
+func (c *cursor) beginsCall() (some bool) {
+	some = c.accept("functools")
+	for n := 0; n < maxLeadingMarks && c.acceptMark(roleBegin); n++ {
+		some = true
+		if c.skipSpace(); c.acceptMark(roleEnd) { // <|action_start|><|plugin|>
+			c.skipSpace()
+		}
+	}
+	if after, ok := strings.CutPrefix(c.rest(), "function"); ok && after != "" {
+		if r, n := parseMark(after); r == roleSeparator { // DeepSeek writes the type of the tool first
+			c.i, c.committed = len(c.in)-len(after)+n, true
+			some = true
+		}
+	}
+	return some
 }
 
 func (c *cursor) single(read func() (textCall, bool)) ([]textCall, bool) {

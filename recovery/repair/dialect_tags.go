@@ -118,29 +118,36 @@ func objectFromParams(params []param, doc any, work *int) *value {
 	properties := propertiesOf(doc)
 	v := &value{kind: kindObject}
 	for _, p := range params {
-		if p.name == "" || v.has(p.name) {
-			return nil
-		}
-		val := stringValue(p.text)
 		schema, known := properties[p.name]
-		text := known && (c.allowsExplicitly(schema, "string") || c.allowsUntyped(schema))
-		if p.json || known && !text {
-			parsed, rules, err := readTolerant(strings.TrimSpace(p.text), false)
-			switch {
-			case err == nil && len(rules) == 0, err == nil && len(rules) == 1 && rules[0] == ruleLiterals:
-				val = parsed
-			case p.json:
-				return nil
-			}
-		}
-		for _, mark := range []string{"&lt;", "&gt;", "&amp;", "&quot;", "&#"} {
-			if val.kind == kindString && strings.Contains(p.text, mark) {
-				return nil
-			}
+		isText := !known || c.allowsExplicitly(schema, "string") || c.allowsUntyped(schema)
+		val := p.value(isText)
+		if p.name == "" || v.has(p.name) || val == nil {
+			return nil
 		}
 		v.members = append(v.members, member{name: p.name, val: val})
 	}
 	return v
+}
+
+// characterReferences are the beginnings of what XML writes in place of its own signs.
+var characterReferences = []string{"&lt;", "&gt;", "&amp;", "&quot;", "&#"}
+
+// value returns the value of a parameter, which is JSON if isText is false and it can be read; nil if it is ambiguous.
+func (p param) value(isText bool) *value {
+	val := stringValue(p.text)
+	if p.json || !isText {
+		parsed, rules, err := readTolerant(strings.TrimSpace(p.text), false)
+		switch {
+		case err == nil && len(rules) == 0, err == nil && len(rules) == 1 && rules[0] == ruleLiterals:
+			val = parsed
+		case p.json:
+			return nil
+		}
+	}
+	if val.kind == kindString && slices.ContainsFunc(characterReferences, func(mark string) bool { return strings.Contains(p.text, mark) }) {
+		return nil
+	}
+	return val
 }
 
 // allowsUntyped reports whether a schema has an alternative without a type.

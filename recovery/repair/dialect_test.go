@@ -70,6 +70,7 @@ func callsInText() map[string]textCallCase {
 		"prompted":            {`<tool_use>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_use>`, "", "", ""},
 		"mistral, with an id": {`[TOOL_CALLS]get_weather[CALL_ID]a1b2c3d4e[ARGS]{"city": "Paris"}`, "", "", ""},
 		"ends of turns":       {`<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call></s><eos><end_of_turn>[/INST]`, "", "", ""},
+		"a typo in the name":  {`<tool_call>{"name": "get_wether", "arguments": {"city": "Paris"}}</tool_call>`, "", "", ""},
 		"openai shape":        {`<tool_call>{"type":"function","function":{"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}</tool_call>`, "", "", ""},
 	}
 }
@@ -149,6 +150,21 @@ func TestTextsThatAreNoCalls(t *testing.T) {
 	}
 }
 
+// What stands in the text is no call of a function if the request asks for JSON, if the tool takes free text, or if there is
+// no such tool and no mark.
+func TestTextsOfOtherKinds(t *testing.T) {
+	call := `{"name": "get_weather", "parameters": {"city": "Paris"}}`
+	for _, c := range []struct{ more, text string }{
+		{`,"tools":` + toolsJSON + `,"response_format":{"type":"json_object"}`, call},
+		{`,"tools":[{"type":"custom","custom":{"name":"get_weather"}}]`, "<tool_call>" + call + "</tool_call>"},
+		{`,"tools":` + toolsJSON, "Action: unknown_tool\nAction Input: {}"},
+	} {
+		if v := mender().Mend(request(t, c.more), recovery.Draft{Text: c.text, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
+			t.Errorf("%s: %+v %+v", c.text, v, v.Flaw)
+		}
+	}
+}
+
 func TestBrokenCallsInTheText(t *testing.T) {
 	req, m := withTools(t, ""), mender()
 	for text, kind := range map[string]recovery.FlawKind{
@@ -163,6 +179,10 @@ func TestBrokenCallsInTheText(t *testing.T) {
 		if v := m.Mend(req, recovery.Draft{Text: text, Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != kind {
 			t.Errorf("%s: %+v %+v", text, v, v.Flaw)
 		}
+	}
+	thought := "<|channel|>analysis<|message|>I look at it, as the </tag> says.<|end|>"
+	if v := m.Mend(req, recovery.Draft{Text: thought + `<tool_call>{"name": "get_weather", "arguments": {"city": </tool_call>`, Finish: recovery.FinishStop}); v.Flaw == nil {
+		t.Errorf("a broken call behind a thought: %+v", v)
 	}
 	if v := m.Mend(req, recovery.Draft{Text: "Let me see.\n<｜DSML｜function_ca", Finish: recovery.FinishStop}); v.Flaw == nil {
 		t.Errorf("half of a mark: %+v", v)

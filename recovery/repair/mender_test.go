@@ -126,6 +126,36 @@ func TestCallsThatAreAskedAgain(t *testing.T) {
 	}
 }
 
+// Schemas of clients, and what models write for them. An empty want means that the model is asked again.
+func TestForms(t *testing.T) {
+	m := mender()
+	for name, c := range map[string]struct{ tool, properties, args, want string }{
+		"OpenAPI's nullable keeps null":   {"get_x", `"a":{"type":"integer","nullable":true},"n":{"type":"integer"}`, `{"a":null,"n":"3"}`, `{"a":null,"n":3}`},
+		"the spelling of a constant":      {"get_x", `"kind":{"const":"file"}`, `{"kind":"File"}`, `{"kind":"file"}`},
+		"a number or a list of one":       {"get_x", `"a":{"type":["number","array"]}`, `{"a":"3"}`, ""},
+		"names that differ in spelling":   {"get_x", `"fooBar":{"type":"integer"},"foo_bar":{"type":"integer"},"n":{"type":"integer"}`, `{"FooBar":1,"n":"2"}`, `{"FooBar":1,"n":2}`},
+		"other members have a schema":     {"get_x", `},"additionalProperties":{"type":"integer"`, `{"b":"2"}`, `{"b":2}`},
+		"null as a word":                  {"get_x", `"a":{"type":"integer"}`, `{"a":"null"}`, `{}`},
+		"items of a tuple":                {"get_x", `"a":{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}]}`, `{"a":["1","2"]}`, `{"a":[1,"2"]}`},
+		"a lost bracket inside":           {"get_x", `"a":{"type":"array"},"b":{"type":"integer"}`, `{"b":1,"a":["x"}`, `{"b":1,"a":["x"]}`},
+		"one bracket lost, one too many":  {"get_x", `"a":{"type":"array"}`, `{"a":["x"}}`, ""},
+		"an escape of Python":             {"get_x", `"a":{"type":"string"}`, `{'a':'\x41'}`, ""},
+		"an object in a string":           {"write_config", `"a":{"type":"object"}`, `{"a":"{\"b\":1}"}`, `{"a":{"b":1}}`},
+		"the tool's name around":          {"get_x", `"a":{"type":"integer"}},"required":["a"],"x":{`, `{"get_x":{"a":1}}`, `{"a":1}`},
+		"arguments that are empty":        {"get_x", `"a":{"type":"integer"}},"minProperties":0,"not":{"required":["arguments"]},"x":{`, `{"arguments":""}`, `{}`},
+		"a list of lists is not narrowed": {"get_x", `"a":{"type":"array","items":{"type":"object"}}`, `{"a":{"b":1}}`, `{"a":[{"b":1}]}`},
+	} {
+		req := request(t, `,"tools":[{"type":"function","function":{"name":"`+c.tool+`","parameters":{"type":"object","properties":{`+c.properties+`}}}}]`)
+		v := m.Mend(req, call(c.tool, c.args))
+		switch {
+		case c.want == "" && v.Judgement != recovery.JudgeAsk:
+			t.Errorf("%s: %+v", name, v)
+		case c.want != "" && (v.Judgement != recovery.JudgeReplace || !same(t, v.Calls[0].Arguments, c.want)):
+			t.Errorf("%s: %+v %+v", name, v, v.Flaw)
+		}
+	}
+}
+
 func TestTruncatedIsNeverClosed(t *testing.T) {
 	req, m := withTools(t, ""), mender()
 	for _, args := range []string{`{"city":"Paris"`, `{"city":"Paris","tags":["a"`, `{"city":"Par`, ``, `{"city":"Paris","days":1`} {
@@ -203,6 +233,14 @@ func TestAnswerLevel(t *testing.T) {
 	cfg.EmptyCall = true
 	if v := New(cfg).Mend(withTools(t, ""), recovery.Draft{Text: "hi", Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMissing {
 		t.Errorf("%+v", v)
+	}
+	for _, choice := range []string{`{"type":"function","function":{"name":"get_weather"}}`, `{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"function","function":{"name":"get_weather"}}]}}`} {
+		if v := m.Mend(withTools(t, `,"tool_choice":`+choice), call("", `{"city":"A"}`)); len(v.Calls) != 1 || v.Calls[0].Name != "get_weather" {
+			t.Errorf("%s: %+v", choice, v)
+		}
+		if v := m.Mend(withTools(t, `,"tool_choice":`+choice), call("List-Sessions", `{}`)); v.Judgement != recovery.JudgeAsk {
+			t.Errorf("%s: %+v", choice, v)
+		}
 	}
 	one := request(t, `,"tools":[{"type":"function","function":{"name":"get_time","parameters":{"type":"object"}}}]`)
 	if v := m.Mend(one, call("", `{}`)); v.Judgement != recovery.JudgeReplace || v.Calls[0].Name != "get_time" {
