@@ -15,15 +15,15 @@ var ceilings = map[string]int{
 	"proxy/stream": 7163,
 
 	"recovery/annotate":   3326,
-	"recovery/classify":   2909,
-	"recovery/fit":        4226,
+	"recovery/classify":   2883,
+	"recovery/fit":        4181,
 	"recovery/inspect":    4956,
 	"recovery/learn":      2049,
 	"recovery/plan":       1795,
-	"recovery/repair":     4933,
+	"recovery/repair":     4880,
 	"recovery/rule":       1300,
 	"recovery/trajectory": 2930,
-	"recovery/transcript": 5801,
+	"recovery/transcript": 5707,
 }
 
 func TestCeilings(t *testing.T) {
