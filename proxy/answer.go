@@ -155,12 +155,8 @@ func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Fai
 	if b.Event != nil {
 		f.Response.Header, f.Response.Body = resp.Header, b.Event
 	}
-	if b.Event != nil && b.Flawed != nil && b.Odd == "" {
-		if f.Class() != recovery.Unknown || f.Signal.Message != "" {
-			b.Flawed.Discard()
-			return nil, f
-		}
-		f.Odd = stream.OddForm
+	if b.Odd == stream.OddText && f.Class() != recovery.Unknown {
+		f.Odd = "" // an error in plain words
 	}
 	if b.Flawed == nil {
 		return nil, f

@@ -78,6 +78,11 @@ func TestOddButWhole(t *testing.T) {
 		{name: "deferred", label: "application/json", body: `{"request_id":"r"}`, more: `,"deferred":true`},
 		{name: "a response that is accepted for later", path: "/v1/responses", label: "application/json", status: 202, body: `{"id":"r","status":"queued"}`, more: `,"background":true`},
 		{name: "JSON in a form of its own", label: "application/json", body: `{"status":"ok"}`, asked: 2},
+		{name: "JSON in a form of its own, with a message", label: "application/json", body: `{"message":"It prints hello."}`, asked: 2},
+		{name: "JSON in a form of its own, without an error", label: "application/json", body: `{"error":null,"success":true,"detail":"It prints hello."}`, asked: 2},
+		{name: "JSON in a form of its own, with words of errors", label: "application/json", body: `[{"generated_text":"Invalid API key means that the key is wrong."}]`, asked: 2},
+		{name: "a message in a form of its own", path: "/v1/messages", label: "application/json", body: `{"detail":"It prints hello."}`, asked: 2},
+		{name: "a response in a form of its own", path: "/v1/responses", label: "application/json", body: `{"detail":"It prints hello."}`, asked: 2},
 		{name: "no content by status", status: 204},
 		{name: "a message without content by status", path: "/v1/messages", status: 204},
 		{name: "refused without a word", path: "/v1/messages", label: "application/json", body: strings.Replace(oddMessage, "end_turn", "refusal", 1)},
@@ -114,6 +119,46 @@ func TestOddButWhole(t *testing.T) {
 				t.Errorf("coding %q", h)
 			}
 		})
+	}
+}
+
+// TestTextForAnAnswer: a page or another text that no rule knows, which no client can read, is asked for twice; then its words are the error
+// at once. What reads like an outage is one.
+func TestTextForAnAnswer(t *testing.T) {
+	t.Parallel()
+	var body atomic.Pointer[string]
+	var asked atomic.Int32
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		asked.Add(1)
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, *body.Load())
+	}))
+	t.Cleanup(up.Close)
+	g := startAt(t, up.URL)
+	for _, c := range []struct {
+		body, want string
+		outage     bool
+	}{
+		{body: "<!DOCTYPE html><html><title>Sign in</title><body><form>Sign in to the hotel</form></body></html>", want: "Sign in to the hotel"},
+		{body: "Welcome to this API server.\n", want: "Welcome to this API server."},
+		{body: "null", want: "null"},
+		{body: "<html><body><h1>Service unavailable</h1></body></html>", want: "Service unavailable", outage: true},
+	} {
+		for _, stream := range []string{"", `,"stream":true`} {
+			if c.outage && stream != "" {
+				continue // the harness's keep-alives turn its long wait into a stream
+			}
+			body.Store(&c.body)
+			asked.Store(0)
+			resp, got, err := g.bytes("/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]`+stream+`}`)
+			if err != nil || resp.StatusCode < 500 || !strings.Contains(string(got), c.want) || resp.Header.Get("X-Should-Retry") != "false" {
+				t.Errorf("%q%s: %d, %v %s", c.body, stream, resp.StatusCode, resp.Header, got)
+			}
+			if n := asked.Load(); (n > 2) != c.outage || n < 2 {
+				t.Errorf("%q%s: asked %d times", c.body, stream, n)
+			}
+		}
 	}
 }
 

@@ -358,7 +358,8 @@ func (r *run) recordFailure(rc *racer, f *Failure) {
 
 	if odd := f.oddity(); odd != "" {
 		// A target that shows the same flaw twice would show it again.
-		c.Excluded = c.Excluded || slices.Contains(c.oddities, odd)
+		again := slices.Contains(c.oddities, odd)
+		c.Excluded, f.Repeated = c.Excluded || again, again && f.Odd != ""
 		c.oddities = append(c.oddities, odd)
 	}
 	r.count(f, c)

@@ -55,7 +55,7 @@ type Broken struct {
 	AnswerID string // id of an answer that broke before Open returned, as in Deliverable
 
 	Flaw   *recovery.Flaw // what is wrong with a complete answer, or one that repeats itself endlessly
-	Odd    string         // OddJSON or OddEnd; the caller sets OddForm
+	Odd    string         // one of the irregularities below, if it is no error
 	Flawed Deliverable    // the complete answer, which can still be delivered unchanged; nil for one that repeats itself
 }
 
@@ -73,6 +73,7 @@ var (
 const (
 	OddJSON = "not_json"  // the body begins like JSON and closes all its brackets, but is not valid JSON
 	OddForm = "unknown"   // valid JSON that is neither an answer in the format nor an error
+	OddText = "text"      // no JSON at all: a page of a captive portal, or of another server
 	OddEnd  = "no_reason" // the end mark came without a finish reason, from a target that usually gives one
 )
 
@@ -211,10 +212,11 @@ func (a *Answer) unopened(err error) *Broken {
 		a.flawed(broken, p)
 		return broken
 	}
-	if said := a.fault(err); said != nil {
+	switch said := a.fault(err); {
+	case said != nil && !a.data:
+		return &Broken{Err: ErrInvalid, Event: said, Odd: OddText}
+	case said != nil:
 		return &Broken{Event: said}
-	}
-	switch {
 	case a.tooLong(err):
 		a.unread = true
 		return nil

@@ -227,7 +227,7 @@ func TestWhole(t *testing.T) {
 		{"error text", `{"error":"x"}`, KindError, "", 0},
 		{"error of another kind", `{"type":"error","error":{"message":"x"}}`, KindError, "", 0},
 		{"vLLM's", `{"object":"error","message":"x","type":"BadRequestError","code":400}`, KindError, "", 0},
-		{"FastAPI's", `{"detail":"Not Found"}`, KindError, "", 0},
+		{"FastAPI's", `{"detail":"Not Found"}`, KindNothing, "", 0},
 		{"detail in an answer", `{"detail":"x","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`, KindText, "hi", 1},
 		{"half", `{"choices":[{"message":{"content":"hi`, KindNoise, "", 0},
 		{"HTML", `<html>`, KindNoise, "", 0},

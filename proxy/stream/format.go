@@ -69,6 +69,7 @@ type Delta struct {
 	padding []byte          // a string that gives all events the same length
 	reasons bool            // it contains reasoning
 	faulty  bool            // a choice has an error
+	foreign bool            // it has nothing in which the format puts an answer
 	ran     bool            // of a complete answer: a tool has run at the provider, and would run again in another attempt
 
 	// Fields of the first choice's message; of a duplicate field the first.

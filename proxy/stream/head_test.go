@@ -64,12 +64,20 @@ func TestNumberless(t *testing.T) {
 		`{"choices":[{"message":{"content":"A"},"score":-Infinity}]}`:                      "",
 		`{"choices":[{"message":{"content":"A"}},]}`:                                       OddJSON,
 		`{"choices":[{"message":{"content":"A`:                                             "cut",
-		`<p>{}</p>`:                                                                        "cut",
+		`{"response":"A"}`:                                                                 OddForm,
+		`{"choices":[]}`:                                                                   "cut",
+		`<p>{}</p>`:                                                                        OddText,
 	} {
 		x := newExchange()
 		w, broken := ReadWhole(respond(strings.NewReader(body)), x.options())
 		if odd == "cut" {
 			if broken == nil || broken.Odd != "" || broken.Flawed != nil {
+				t.Errorf("%s: %+v", body, broken)
+			}
+			continue
+		}
+		if odd == OddText { // nothing that a client could read
+			if broken == nil || broken.Odd != odd || broken.Flawed != nil {
 				t.Errorf("%s: %+v", body, broken)
 			}
 			continue

@@ -247,7 +247,7 @@ func (Messages) DecodeWhole(body []byte) (d Delta) {
 	d.ID.ID = string([]byte(m.Get("id").Raw)) // a copy, because m shares the memory of body
 	d.tokens(m.Get("usage"), new(Known))
 	if !content.IsArray() {
-		if m.Get("type").Str == "error" || !empty(m.Get("error")) || m.Get("detail").Exists() {
+		if d.foreign = true; m.Get("type").Str == "error" || !empty(m.Get("error")) {
 			d.Kind = KindError
 		}
 		return d

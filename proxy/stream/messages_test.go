@@ -129,7 +129,7 @@ func TestMessagesWhole(t *testing.T) {
 		`{"type":"message","content":[{"type":"thinking","thinking":"a"}],"stop_reason":"end_turn"}`:                 KindNothing,
 		`{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn"}`:                         KindText,
 		`{"type":"message","content":[{"type":"tool_use","id":"a","name":"f","input":{}}],"stop_reason":"end_turn"}`: KindCall,
-		`{"type":"error","error":{"type":"api_error","message":"x"}}`:                                                KindError, `{"detail":"x"}`: KindError, `[1]`: KindNoise, `{"type"`: KindNoise,
+		`{"type":"error","error":{"type":"api_error","message":"x"}}`:                                                KindError, `{"detail":"x"}`: KindNothing, `[1]`: KindNoise, `{"type"`: KindNoise,
 	} {
 		if d := (Messages{}).DecodeWhole([]byte(body)); d.Kind != want {
 			t.Errorf("%s: %d, want %d", body, d.Kind, want)

@@ -16,7 +16,8 @@ import (
 func (d *Delta) read(data []byte, message string, known *Identity) {
 	*d = Delta{}
 	var doc transcript.Document
-	sawChoices, sawDetail, failed := false, false, false
+	failed := false
+	d.foreign = true
 	top, ok := doc.Open(data, maxDepth)
 	for ok && top.Next() {
 		switch string(top.Name()) {
@@ -29,7 +30,7 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 				d.ID.Created = same(known.Created, v)
 			}
 		case "choices":
-			sawChoices = d.choices(&top, message)
+			d.foreign = !d.choices(&top, message)
 		case "usage":
 			d.HasUsage = false // it precedes the usage in other places
 			d.used(top.Value())
@@ -41,8 +42,6 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 		case "object", "type":
 			v := top.Value()
 			failed = failed || is(v, "error")
-		case "detail":
-			sawDetail = ok
 		case "obfuscation": // OpenAI's: it gives all events the same length
 			if v := top.Value(); isString(v) {
 				d.padding = v
@@ -57,9 +56,6 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 		d.Kind = KindError // the error is more specific
 	}
 	if failed && d.Finishes == 0 && d.Kind != KindCall && d.Kind != KindText {
-		d.Kind = KindError
-	}
-	if !sawChoices && message == "message" && d.Kind == KindNothing && !d.HasUsage && sawDetail {
 		d.Kind = KindError
 	}
 }

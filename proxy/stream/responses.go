@@ -354,7 +354,7 @@ func (Responses) DecodeWhole(body []byte) (d Delta) {
 		}
 		return d
 	case !output.IsArray():
-		if v := gjson.GetBytes(body, "error"); !empty(v) || gjson.GetBytes(body, "detail").Exists() {
+		if d.foreign = true; !empty(gjson.GetBytes(body, "error")) {
 			d.Kind = KindError
 		}
 		return d

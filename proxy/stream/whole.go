@@ -62,29 +62,34 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 	case len(body) == 0:
 		broken = &Broken{Empty: true, Err: io.ErrUnexpectedEOF}
 	case d.Kind == KindNoise:
-		broken = &Broken{Err: ErrInvalid, Event: bytes.Clone(body)}
-		if closed(body) {
-			w.first = time.Now()
+		if broken = (&Broken{Err: ErrInvalid, Event: bytes.Clone(body)}); closed(body) {
 			broken.Odd, broken.Flawed = OddJSON, w
-			return nil, broken
 		}
 	case d.Kind == KindCut:
 		broken = &Broken{Err: ErrCut}
 	case d.Kind == KindError:
 		broken = &Broken{Event: bytes.Clone(body)}
-	case d.Kind == KindNothing && !d.Truthful && o.faulty(body): // an error, or an answer in a form that the server invented; the caller decides
-		w.first = time.Now()
-		return nil, &Broken{Event: bytes.Clone(body), Flawed: w}
+	case d.Kind == KindNothing && !d.Truthful && o.faulty(body):
+		broken = &Broken{Event: bytes.Clone(body)}
 	case d.Kind == KindNothing && !d.Truthful && !o.AcceptEmpty && !o.hollow(&d):
-		if broken = (&Broken{Empty: true}); d.finish == recovery.FinishCalls {
+		broken = &Broken{Empty: true}
+		switch {
+		case d.finish == recovery.FinishCalls:
 			o.wasHollow()
+		case d.foreign:
+			broken.Odd, broken.Flawed = OddForm, w
 		}
 	}
+	w.first = time.Now()
 	if broken != nil {
-		w.release()
+		if broken.Event != nil && body[0] != '{' && body[0] != '[' {
+			broken.Odd = OddText
+		}
+		if broken.Flawed == nil {
+			w.release()
+		}
 		return nil, broken
 	}
-	w.first = time.Now()
 	if broken := w.finished(body, &d); broken != nil {
 		return nil, broken
 	}

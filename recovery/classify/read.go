@@ -30,6 +30,7 @@ type view struct {
 	empty      bool     // there was no body
 	onlyStatus bool     // the texts only repeat the status
 	html       bool     // the body was a page
+	json       bool     // the body is one JSON object or list
 	broken     bool     // the body starts like JSON but is invalid
 	envelope   bool     // the body is the envelope of a model's answer
 	hasOutput  bool     // that envelope has a choice or an output list
@@ -59,6 +60,7 @@ func read(ev recovery.Evidence, q *quotes) *view {
 	for _, frame := range frames(body) {
 		v.readFrame(frame)
 	}
+	v.json = !v.empty && !v.broken && (body[0] == '{' || body[0] == '[')
 	v.finish()
 	return v
 }
@@ -184,7 +186,7 @@ func (v *view) scalar(r gjson.Result, key string, depth int) {
 	}
 	switch what {
 	case roleText:
-		if r.Type == gjson.String {
+		if r.Type == gjson.String && v.says(key) {
 			v.addText(s, depth)
 		}
 	case roleCode:
@@ -205,6 +207,8 @@ func (v *view) scalar(r gjson.Result, key string, depth int) {
 			}
 		}
 	case roleStatus:
+		n, err := strconv.Atoi(s)
+		v.hasError = v.hasError || s == "error" || s == "failed" || err == nil && n != 0 && n/100 != 2
 		v.addStatus(s)
 		v.addCode(s)
 	case roleParam:

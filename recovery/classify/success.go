@@ -10,7 +10,9 @@ import (
 func (v *view) noteLabel(key, s string) {
 	switch key {
 	case "error":
-		v.hasError = true
+		v.hasError = v.hasError || s != "false" && s != "0"
+	case "success", "ok":
+		v.hasError = v.hasError || s == "false"
 	case "object", "type":
 		v.hasError = v.hasError || s == "error"
 		v.envelope = v.envelope || strings.HasPrefix(s, "chat.completion") || strings.HasPrefix(s, "response")
@@ -28,8 +30,8 @@ func (v *view) skipInAnswer(r gjson.Result, key string) bool {
 		return false
 	}
 	switch key {
-	case "error":
-		v.hasError = true
+	case "error", "errors":
+		v.hasError = v.hasError || len(r.Raw) > len("[ ]")
 	case "choices", "candidates", "output":
 		v.envelope, v.hasOutput = true, v.hasOutput || len(r.Raw) > len("[ ]")
 		return key == "output"
@@ -47,11 +49,37 @@ func (v *view) emptyAnswer() bool {
 	if v.hasError || !v.envelope {
 		return false
 	}
-	switch strings.ToLower(v.Code) {
-	case "":
+	switch {
+	case v.Code == "":
 		return v.hasOutput || len(v.texts) == 0
-	case "0", "200", "ok", "success":
+	case v.successful():
 		return true
 	}
 	return v.hasOutput
+}
+
+// successful reports whether the body's code says that all is well.
+func (v *view) successful() bool {
+	switch strings.ToLower(v.Code) {
+	case "0", "200", "ok", "success":
+		return true
+	}
+	return false
+}
+
+// accused reports whether the complete body of a success says that something failed: by a
+// mark of its own, or because it is a text and no JSON. A text in JSON is no such mark: some
+// servers answer in a form of their own.
+func (v *view) accused() bool {
+	if v.json {
+		return v.hasError || v.Code != "" && !v.successful()
+	}
+	return len(v.texts)+len(v.codes) > 0
+}
+
+// says reports whether a text field of a success may be an error's message; others hold the
+// model's text in some servers' own forms, as generated_text does.
+func (v *view) says(key string) bool {
+	key = plainKey(key)
+	return v.http >= 400 || v.hasError || !strings.HasSuffix(key, "text") || strings.HasPrefix(key, "err")
 }

@@ -188,7 +188,7 @@ func (t *Table) decide(v *view) (string, *recovery.Spec) {
 	case i >= 0:
 	case v.http < 200 || v.http >= 400:
 		return ruleUnknown, t.Spec(recovery.Unknown)
-	case v.http < 300 && (v.emptyAnswer() || v.Phase == recovery.PhaseBody && len(v.texts)+len(v.codes) == 0):
+	case v.http < 300 && (v.emptyAnswer() || v.Phase == recovery.PhaseBody && !v.accused()):
 		return ruleEmpty, t.Spec(recovery.EmptyResponse)
 	default:
 		return ruleUnknown, t.successSpec
