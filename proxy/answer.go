@@ -29,7 +29,7 @@ var _ recovery.Answer = (*answer)(nil)
 // options returns the stream options of one attempt's answer.
 func (n *answer) options() stream.Options {
 	s, a := n.s, &n.a
-	o := stream.Options{Config: s.core.Stream, Format: s.wire.answers, Sink: s.sink, Resume: a.Resume,
+	o := stream.Options{Config: s.core.Stream, Format: s.wire.answers, Sink: s.sink, Resume: a.Resume, Secrets: s.core.hidden.Load(),
 		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty || !s.x.Body.State().MayRace(), Started: a.Started, Cancel: a.Cancel,
 		Request: s.x.Body, Ending: s.core.endings.Of(a.Target.Upstream, a.Target.Model), Life: a.Life, Idle: a.Idle, Explain: a.Explain, ID: s.x.ID}
 	if !a.Plain {

@@ -22,7 +22,9 @@ type Options struct {
 	Choices     int  // how many choices the client asked for
 	AcceptEmpty bool // an empty answer is valid
 	// Fault reports whether a body in place of an answer is an error; nil means never.
-	Fault   func(body []byte) bool
+	Fault func(body []byte) bool
+	// Secrets removes the gateway's secrets from an error event that is passed on as it came; nil means that none is.
+	Secrets interface{ Bytes(text []byte) []byte }
 	Started time.Time
 	Cancel  context.CancelCauseFunc // ends the attempt's request
 
@@ -319,10 +321,12 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 		a.noise = true
 		return Piece{}, &Delta{}, nil // skipped: the other events decide whether the answer is complete
 	case KindError, KindCut:
-		if a.finished() {
+		switch {
+		case a.finished() && a.goesOn && a.o.Secrets != nil: // nothing may follow its finish reason, and it is not sure to be complete
+			return Piece{Bytes: a.o.Secrets.Bytes(ev.Raw)}, &Delta{}, nil
+		case a.finished():
 			return Piece{}, &Delta{}, nil // the answer was already complete
-		}
-		if d.Kind == KindCut {
+		case d.Kind == KindCut:
 			return Piece{}, d, &Broken{Err: ErrCut}
 		}
 		return Piece{}, d, &Broken{Event: append([]byte(nil), ev.Data...)}

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,5 +60,28 @@ func TestFinishOnEveryChunk(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+type censor struct{}
+
+func (censor) Bytes(text []byte) []byte { return bytes.ReplaceAll(text, []byte("secret"), []byte("xxx")) }
+
+// TestFailureOnEveryChunk: where a finish reason comes with every chunk, an error or a truncated chunk reaches the client, who would take
+// the text before it for the whole answer.
+func TestFailureOnEveryChunk(t *testing.T) {
+	said := one.role() + one.chunk(`{"content":"a"}`, "stop") + one.chunk(`{"content":"b"}`, "stop")
+	for _, failure := range []string{failed, "data: {\"error\":{\"message\":\"secret\"}}\n\n", half} {
+		for _, held := range []bool{false, true} {
+			x := newExchange()
+			change := []func(*Options){func(o *Options) { o.Secrets = censor{} }}
+			if held {
+				change = append(change, mended(t, judging(nil)))
+			}
+			broken := x.serve(strings.NewReader(said+failure+end), change...)
+			if want := said + strings.ReplaceAll(failure, "secret", "xxx") + end; broken != nil || x.got() != want {
+				t.Errorf("held %t: %+v\n%s", held, broken, x.got())
+			}
+		}
 	}
 }
