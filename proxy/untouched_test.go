@@ -113,6 +113,9 @@ func TestUntouchedWhenHealthy(t *testing.T) {
 			}
 			stream := strings.HasPrefix(name, "stream/")
 			body := fmt.Sprintf("{ \"model\" : \"m\",\n\t\"stream\":%v , \"n\": %d, \"temperature\":1.0e0,\"unknown\":{\"b\":1,\"a\":[ ]},\"messages\":[{\"content\":\"Gr\\u00fc\\u00dfe <>& 世\",\"role\":\"user\"}] }\n", stream, n)
+			if name == "whole/odd json" {
+				body = "\ufeff" + body
+			}
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			req, _ := http.NewRequestWithContext(ctx, "POST", g.url+"/v1/chat/completions?api-version=1&x=%20", strings.NewReader(body))

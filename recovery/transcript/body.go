@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"sync"
@@ -28,6 +29,9 @@ const (
 	DefaultTools    = 4_000
 	DefaultValues   = 1_000_000
 )
+
+// byteOrderMark may precede a request: PowerShell writes it, and Python's, Node's and other servers read it.
+const byteOrderMark = "\ufeff"
 
 // maxFields limits the top-level fields of a body. Formats have about 40.
 const maxFields = 1_000
@@ -113,7 +117,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	b := &Body{raw: raw, format: f, limits: lim.checked(), n: 1, fields: make([]field, 0, fewFields)}
 	layout := f.layout()
 	s := scanner{data: raw, limit: b.limits.Depth}
-	at := s.begin()
+	at := s.begin(len(raw) - len(bytes.TrimPrefix(raw, []byte(byteOrderMark))))
 	if at < 0 {
 		return nil, s.err
 	}

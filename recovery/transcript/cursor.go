@@ -14,7 +14,7 @@ type Cursor struct {
 // is no object or array.
 func (d *Document) Open(raw []byte, depth int) (c Cursor, ok bool) {
 	d.s = scanner{data: raw, limit: depth}
-	i := d.s.begin()
+	i := d.s.begin(0)
 	if i < 0 {
 		return Cursor{}, false
 	}

@@ -11,7 +11,7 @@ func Valid(raw []byte, depth int) error {
 	if depth <= 0 {
 		s.limit = DefaultDepth
 	}
-	i := s.begin()
+	i := s.begin(0)
 	if i >= 0 {
 		i = s.value(i, 0)
 	}
@@ -48,14 +48,10 @@ func (s *scanner) unexpected(at int, want string) int {
 	return s.fail(CodeInvalidJSON, at, "invalid JSON: %s at byte %d, where %s is expected", quoteByte(s.data[at]), at, want)
 }
 
-// begin skips to the first byte of the outermost value.
-func (s *scanner) begin() int {
-	d := s.data
-	if len(d) >= 3 && d[0] == 0xef && d[1] == 0xbb && d[2] == 0xbf {
-		return s.fail(CodeInvalidJSON, 0, "the JSON begins with a byte order mark, which is not allowed")
-	}
-	i := s.space(0)
-	if i == len(d) {
+// begin skips from i to the first byte of the outermost value.
+func (s *scanner) begin(i int) int {
+	i = s.space(i)
+	if i == len(s.data) {
 		return s.fail(CodeInvalidJSON, i, "the body is empty, where JSON is expected")
 	}
 	return i
