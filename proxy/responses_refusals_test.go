@@ -46,3 +46,15 @@ func TestResponsesRefusals(t *testing.T) {
 		})
 	}
 }
+
+// TestStoreMustBeFalse: without store a response is stored, so a target that wants none to be stored is not asked without it.
+func TestStoreMustBeFalse(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"true", "null"} {
+		r := &recorded{answer: func(string) (int, string) { return 400, `{"detail":"Store must be set to false"}` }}
+		m := upstreamOf(t, r, "").say("/v1/responses", `{"model":"m","store":`+store+`,"input":"A"}`, nil)
+		if sent := r.sent(); m.status != 400 || len(sent) != 1 {
+			t.Errorf("%s: %d attempts: %d %s", store, len(sent), m.status, m.raw)
+		}
+	}
+}

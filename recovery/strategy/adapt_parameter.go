@@ -130,6 +130,9 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	if name == "user_id" { // some servers name it without its path
 		name = "metadata.user_id"
 	}
+	if name == "store" && x.Body.Format() == transcript.Responses && strings.Contains(strings.ToLower(f.Signal.Message), "false") {
+		return recovery.Edit{}, false // "Store must be set to false": without the field it is true
+	}
 	if v, _ := x.Body.Field(name); recovery.Implied(name, string(v)) {
 		return recovery.Edit{Field: name, Drop: true, Value: string(v)}, true
 	}
