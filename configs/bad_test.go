@@ -134,13 +134,13 @@ func TestScalars(t *testing.T) {
 			t.Errorf("parseSize(%q) = %d", in, got)
 		}
 	}
-	for in, want := range map[string]time.Duration{"0": 0, "10s": 10 * time.Second, "1m30s": 90 * time.Second, "0.5s": 500 * time.Millisecond} {
+	for in, want := range map[string]time.Duration{"0": 0, "10s": 10 * time.Second, "1m30s": 90 * time.Second, "0.5s": 500 * time.Millisecond, "1ms": time.Millisecond, "2562047h": 2562047 * time.Hour} {
 		if got, err := parseDuration(in); err != nil || got != want {
 			t.Errorf("parseDuration(%q) = %v, %v", in, got, err)
 		}
 	}
 	for in, want := range map[string]string{"30": "write 30s for", "1d": "write hours", "30 s": "write 30s", "5min": "write 5m", "2 hours": "write 2h",
-		"soon": "like 10s", "": "like 10s", "100 ms": "write 100ms"} {
+		"1ns": "at least 1ms", "-999us": "at least 1ms", "0.5ms": "at least 1ms", "2562048h": "at most 2562047h", "9999999999999ms": "at most 2562047h", "soon": "like 10s", "": "like 10s", "100 ms": "write 100ms"} {
 		if _, err := parseDuration(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("parseDuration(%q): %v", in, err)
 		}

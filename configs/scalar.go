@@ -92,9 +92,14 @@ var (
 	sizeText    = regexp.MustCompile(`^([0-9]+)(?:\.([0-9]{1,9}))?\s*([A-Za-z]*)$`)
 )
 
-// parseDuration reads a duration with a unit; 0 needs none.
+// parseDuration reads a duration with a unit; 0 needs none. A shorter one than a millisecond is none that anybody means: with
+// some settings it would fail every request.
 func parseDuration(s string) (time.Duration, error) {
-	if d, err := time.ParseDuration(s); err == nil {
+	d, err := time.ParseDuration(s)
+	if err == nil && d != 0 && d.Abs() < time.Millisecond {
+		return 0, fmt.Errorf("%s is too short: write at least 1ms", quote(s))
+	}
+	if err == nil {
 		return d, nil
 	}
 	if anyNumber.MatchString(s) {
@@ -108,6 +113,9 @@ func parseDuration(s string) (time.Duration, error) {
 			return 0, fmt.Errorf("%s has a unit that is too long: write hours, like 24h", quote(s))
 		default:
 			unit = unit[:1]
+		}
+		if m[1]+unit == s {
+			return 0, fmt.Errorf("%s is too long: write at most %dh", quote(s), math.MaxInt64/time.Hour)
 		}
 		return 0, fmt.Errorf("%s is not a duration: write %s%s", quote(s), m[1], unit)
 	}

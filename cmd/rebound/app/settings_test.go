@@ -20,7 +20,7 @@ func TestExtremeSettings(t *testing.T) {
 	for key, typ := range numbers(reflect.TypeFor[configs.Config](), "") {
 		values := []string{"0", "9000000000"}
 		if typ == reflect.TypeFor[time.Duration]() {
-			values = []string{"0s", "90000h"}
+			values = []string{"0s", "1ns", "90000h"}
 		}
 		for _, value := range values {
 			inner, more := "", ""
