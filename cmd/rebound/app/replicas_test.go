@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,7 +184,7 @@ func TestReplicasShareRefusals(t *testing.T) {
 // step is one outage: how Redis fails and how it returns.
 type step struct{ away, back func(*storetest.Server) }
 
-// An outage of Redis costs no request and no time. Each replica logs one line at its begin and one at its end, and
+// An outage of Redis costs no request. Each replica logs one line at its begin and one at its end, and
 // afterwards the replicas share again.
 func TestReplicasOutliveRedis(t *testing.T) {
 	t.Parallel()
@@ -307,14 +308,11 @@ func (g *gateway) knows(what string) {
 	eventually(g.t, 20*time.Second, "it knows of "+what, func() bool { return strings.Contains(g.targets(), what) })
 }
 
-// traffic sends 50 requests per second to both replicas until end is called. None may fail, or take much longer
-// than the store's timeout.
+// traffic sends 50 requests per second to both replicas until end is called. None may fail. They are the first of their
+// sessions, for which nothing is read; TestTwentyFaults limits the time of those that do.
 func (p *replicas) traffic(t *testing.T) (end func()) {
 	t.Helper()
-	stalled := storetest.Stalls(t)
-	var mu sync.Mutex
-	var n int
-	var slowest time.Duration
+	var n atomic.Int32
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -333,22 +331,15 @@ func (p *replicas) traffic(t *testing.T) (end func()) {
 				if !r.ok() {
 					t.Errorf("a request failed: %v", r)
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				n++
-				slowest = max(slowest, r.took)
+				n.Add(1)
 			})
 		}
 	})
 	end = sync.OnceFunc(func() {
 		stop()
 		wg.Wait()
-		if n < 20 {
-			t.Errorf("only %d requests were sent", n)
-		}
-		// A second wait for the store would take another outage.
-		if most := outage + 750*time.Millisecond + stalled(); slowest > most {
-			t.Errorf("a request took %v, more than %v", slowest, most)
+		if n.Load() < 20 {
+			t.Errorf("only %d requests were sent", n.Load())
 		}
 	})
 	t.Cleanup(end)
