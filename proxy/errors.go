@@ -325,7 +325,7 @@ func outlook(f *recovery.Failure, x *recovery.Exchange) string {
 			"With store: false and the whole history in the request it is continued."
 	case f.Repeated:
 		return tried + "; the error was the same each time, so retrying does not help."
-	case hopeless(f):
+	case hopeless(f), f.Signal.Status >= 400 && !retriedBySDKs(f.Signal.Status): // a refusal of the request
 		return tried + "; retrying does not help."
 	}
 	return tried + "; try again later."

@@ -162,6 +162,25 @@ func TestTextForAnAnswer(t *testing.T) {
 	}
 }
 
+// TestRefusalWithoutWords: the gateway's words for a refusal without a body do not advise what cannot help.
+func TestRefusalWithoutWords(t *testing.T) {
+	t.Parallel()
+	var status atomic.Int32
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(int(status.Load()))
+	}))
+	t.Cleanup(up.Close)
+	g := startAt(t, up.URL)
+	for code, want := range map[int]string{400: "retrying does not help", 404: "retrying does not help", 503: "try again later"} {
+		status.Store(int32(code))
+		resp, got, err := g.bytes("/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
+		if err != nil || resp.StatusCode != code || !strings.Contains(string(got), want) {
+			t.Errorf("%d: %d, %v %s", code, resp.StatusCode, err, got)
+		}
+	}
+}
+
 // TestLastEventUnterminated: a stream whose last event lacks the blank line is whole, and the client gets
 // that line, without which SDKs drop the event.
 func TestLastEventUnterminated(t *testing.T) {

@@ -28,7 +28,7 @@ func (f *Failure) costsNothing(took time.Duration) bool {
 		return false
 	}
 	switch f.Signal.Status {
-	case 429, 502, 503, 529:
+	case 429, 502, 503, 529, 521, 522, 523, 530: // the last four: Cloudflare did not reach the provider
 		return true
 	case 500:
 		return took <= quickError

@@ -62,6 +62,7 @@ func TestPatience(t *testing.T) {
 	}{
 		{name: "an outage of 20 s", a: []step{until(20*time.Second, down, ok)}, to: "a", answered: true, least: 20 * time.Second, most: 30 * time.Second, attempts: 9},
 		{name: "nothing listens for 20 s", a: []step{until(20*time.Second, refused, ok)}, to: "a", answered: true, least: 20 * time.Second, most: 30 * time.Second, attempts: 9},
+		{name: "Cloudflare does not reach it for 20 s", a: []step{until(20*time.Second, refuse(530, "error code: 1033"), ok)}, to: "a", answered: true, least: 20 * time.Second, most: 30 * time.Second, attempts: 9},
 		{name: "an outage without an end", a: []step{down}, to: "a", least: 29 * time.Second, most: 31 * time.Second, attempts: 10},
 		{name: "a rate limit without an end", a: []step{limited}, to: "a", least: 29 * time.Second, most: 31 * time.Second, attempts: 9},
 		{name: "slow refusals", a: []step{late(12*time.Second, down)}, to: "a", least: 29 * time.Second, most: 45 * time.Second, attempts: 4},
