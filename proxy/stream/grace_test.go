@@ -65,7 +65,9 @@ func TestFinishOnEveryChunk(t *testing.T) {
 
 type censor struct{}
 
-func (censor) Bytes(text []byte) []byte { return bytes.ReplaceAll(text, []byte("secret"), []byte("xxx")) }
+func (censor) Bytes(text []byte) []byte {
+	return bytes.ReplaceAll(text, []byte("secret"), []byte("xxx"))
+}
 
 // TestFailureOnEveryChunk: where a finish reason comes with every chunk, an error or a truncated chunk reaches the client, who would take
 // the text before it for the whole answer.
