@@ -69,7 +69,7 @@ func finishIn(raw []byte) recovery.Finish {
 		return recovery.FinishCalls
 	case "content_filter", "sensitive", "safety": // OpenAI, Z.ai, Gemini
 		return recovery.FinishFilter
-	case "length", "model_length", "model_context_window_exceeded", "max_tokens": // OpenAI, Mistral, Z.ai, Gemini
+	case "length", "model_length", "model_context_window_exceeded", "max_tokens", "max_output_tokens": // OpenAI, Mistral, Z.ai, Gemini, Responses
 		return recovery.FinishLength
 	}
 	return recovery.Finish(reason)

@@ -141,6 +141,17 @@ func TestDeltaFinish(t *testing.T) {
 	if d.Finishes != 2 || d.Choices != 2 || !d.Several {
 		t.Errorf("two choices: %+v", d)
 	}
+	for reasons, want := range map[string]recovery.Finish{ // OpenRouter's pairs
+		`"finish_reason":"tool_calls","native_finish_reason":"length"`:            recovery.FinishLength,
+		`"native_finish_reason":"max_output_tokens","finish_reason":"tool_calls"`: recovery.FinishLength,
+		`"finish_reason":"tool_calls","native_finish_reason":"tool_use"`:          recovery.FinishCalls,
+		`"finish_reason":"tool_calls","native_finish_reason":"STOP"`:              recovery.FinishCalls,
+		`"finish_reason":null,"native_finish_reason":null`:                        recovery.FinishNone,
+	} {
+		if d := delta(`{"choices":[{"index":0,"delta":{},` + reasons + `}]}`); d.finish != want || d.Truthful != (want == recovery.FinishLength) {
+			t.Errorf("%s: %q, %v", reasons, d.finish, d.Truthful)
+		}
+	}
 	d = delta(`{"error":{"message":"x"},"choices":[{"delta":{},"finish_reason":"stop"}]}`)
 	if d.Kind == KindError || d.Finishes != 1 {
 		t.Errorf("a finish reason beside an error: %+v", d)

@@ -87,7 +87,7 @@ func (d *Delta) choices(top *transcript.Cursor, message string) bool {
 
 // choice reads one choice.
 func (d *Delta) choice(c *transcript.Cursor, message string) {
-	index, finishes := 0, d.Finishes
+	index, finishes, limited := 0, d.Finishes, false
 	for c.Next() {
 		if string(c.Name()) == message {
 			d.content(c)
@@ -112,6 +112,8 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 				d.finish = finishIn(v)
 				d.Truthful = d.Truthful || d.finish == recovery.FinishLength || d.finish == recovery.FinishFilter
 			}
+		case "native_finish_reason": // OpenRouter: that of the provider. A call that the limit cut is "tool_calls" beside it
+			limited = finishIn(c.Value()) == recovery.FinishLength
 		case "usage": // Moonshot's
 			d.used(c.Value())
 		case "error":
@@ -125,6 +127,9 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 	}
 	if d.Finishes > finishes {
 		d.over |= 1 << min(index, 63)
+		if limited {
+			d.finish, d.Truthful = recovery.FinishLength, true
+		}
 	}
 }
 
