@@ -140,13 +140,19 @@ func (j *job) missingCall() *recovery.Flaw {
 // client wants to know whether the model answers, not what.
 const maxProbeTokens = 256
 
+// probes reports whether the client's output limit is that of a probe.
+func probes(req *transcript.Body) bool {
+	_, limit, ok := req.OutputLimit()
+	return ok && limit <= maxProbeTokens
+}
+
 // reasoningOnly returns a flaw if the answer has reasoning but neither text nor a call.
 func (j *job) reasoningOnly() *recovery.Flaw {
 	d := &j.draft
 	if !d.Unsaid || d.Shown > 0 || d.Finish == recovery.FinishFilter || d.Finish == recovery.FinishNone {
 		return nil
 	}
-	if _, limit, ok := j.req.OutputLimit(); ok && limit <= maxProbeTokens {
+	if probes(j.req) {
 		return nil
 	}
 	f := &recovery.Flaw{Kind: recovery.FlawUnsaid, Limited: d.Finish == recovery.FinishLength, Problem: "it was reasoning only, with neither text nor a tool call"}

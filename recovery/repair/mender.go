@@ -70,6 +70,7 @@ type job struct {
 	req           *transcript.Body
 	tools         offeredTools
 	draft         recovery.Draft
+	cut           bool // the output limit ended the answer, or may have
 	canClose      bool // the answer ended by itself, so missing brackets may be added
 	repairs       []recovery.Repair
 	text          *string
@@ -89,13 +90,17 @@ func (m *Mender) Mend(req *transcript.Body, d recovery.Draft) recovery.Verdict {
 	if v.Judgement != recovery.JudgePass && !m.judges(req) {
 		return recovery.Verdict{}
 	}
+	if v.Flaw != nil && v.Flaw.Kind == recovery.FlawTruncated && probes(req) {
+		return recovery.Verdict{} // no call fits
+	}
 	return v
 }
 
 // verdict judges an answer without asking judges.
 func (m *Mender) verdict(req *transcript.Body, d recovery.Draft) recovery.Verdict {
 	j := &job{Mender: m, req: req, tools: m.offeredTools(req), draft: d, workLeft: maxAnswerWork}
-	j.canClose = d.Finish != recovery.FinishLength && d.Finish != recovery.FinishNone && d.Finish != recovery.FinishFilter
+	j.cut = j.reachedLimit()
+	j.canClose = !j.cut && d.Finish != recovery.FinishNone && d.Finish != recovery.FinishFilter
 	calls, flaw := j.mend()
 	if flaw != nil {
 		return askAgain(flaw)
@@ -137,6 +142,23 @@ func (j *job) mend() (calls []recovery.DraftCall, flaw *recovery.Flaw) {
 		return nil, flaw
 	}
 	return nil, j.mendContent()
+}
+
+// reachedLimit reports whether the output limit may have ended the answer. Some servers, such as vLLM, give a call as the
+// reason where it was the limit. A token has at least one byte, so an answer with fewer bytes than the limit was not cut.
+func (j *job) reachedLimit() bool {
+	switch j.draft.Finish {
+	case recovery.FinishLength:
+		return true
+	case recovery.FinishCalls:
+		size := len(j.draft.Text)
+		for _, c := range j.draft.Calls {
+			size += len(c.Arguments)
+		}
+		_, limit, set := j.req.OutputLimit()
+		return set && size >= limit
+	}
+	return false
 }
 
 func askAgain(f *recovery.Flaw) recovery.Verdict {
@@ -245,7 +267,7 @@ func (j *job) mendCall(c recovery.DraftCall, last bool) (recovery.DraftCall, []s
 		case strings.Contains(a.problem, lacksRequired):
 			f.Kind = recovery.FlawField
 		}
-		if j.draft.Finish == recovery.FinishLength && last && f.Kind == recovery.FlawJSON {
+		if j.cut && last && f.Kind == recovery.FlawJSON {
 			f.Kind = recovery.FlawTruncated
 			f.Problem = "the output limit cut the call of " + strconv.Quote(tool.Name) + "; make it shorter, or split it into several calls"
 		}
@@ -299,7 +321,7 @@ func (j *job) callsInText() ([]recovery.DraftCall, *recovery.Flaw) {
 	if len(found) == 0 {
 		f := &recovery.Flaw{Kind: recovery.FlawArguments, Quote: j.draft.Text, Problem: "the text holds a tool call that is not well formed; make the call " +
 			"as a tool call"}
-		if j.draft.Finish == recovery.FinishLength {
+		if j.cut {
 			f.Kind = recovery.FlawTruncated
 		}
 		return nil, f

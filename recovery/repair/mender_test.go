@@ -2,6 +2,7 @@ package repair
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"runtime"
 	"slices"
@@ -173,6 +174,38 @@ func TestTruncatedIsNeverClosed(t *testing.T) {
 	d.Finish = recovery.FinishLength
 	if v := m.Mend(req, d); v.Judgement != recovery.JudgePass {
 		t.Errorf("a whole call at the limit: %+v", v)
+	}
+}
+
+// TestCutUnsaid: servers such as vLLM call a cut at the output limit "tool_calls". An answer with at least as many bytes
+// as the client's limit has tokens may be cut, and its call is not closed.
+func TestCutUnsaid(t *testing.T) {
+	m := mender()
+	long := `{"city":"` + strings.Repeat("Paris ", 50) + `"`
+	if v := m.Mend(withTools(t, `,"max_tokens":300`), call("get_weather", long)); v.Judgement != recovery.JudgeAsk || v.Flaw.Kind != recovery.FlawTruncated {
+		t.Errorf("as long as the limit: %+v", v)
+	}
+	for _, extra := range []string{"", `,"max_tokens":400`} {
+		if v := m.Mend(withTools(t, extra), call("get_weather", long)); v.Judgement != recovery.JudgeReplace || v.Calls[0].Arguments != long+"}" {
+			t.Errorf("%s: %+v", extra, v)
+		}
+	}
+	if v := m.Mend(withTools(t, `,"max_tokens":300`), call("get_weather", long+"}")); v.Judgement != recovery.JudgePass {
+		t.Errorf("a whole call: %+v", v)
+	}
+}
+
+// TestCutProbe: a call that the limit of a probe cut passes as it is, since the next one would be cut, too.
+func TestCutProbe(t *testing.T) {
+	m := mender()
+	for limit, want := range map[int]recovery.Judgement{16: recovery.JudgePass, 256: recovery.JudgePass, 257: recovery.JudgeAsk} {
+		req := withTools(t, fmt.Sprintf(`,"max_tokens":%d`, limit))
+		for _, d := range []recovery.Draft{call("get_weather", `{"city":"Par`), {Text: `<tool_call>{"name": "get_weather", "arguments": {"city": "Par`}} {
+			d.Finish = recovery.FinishLength
+			if v := m.Mend(req, d); v.Judgement != want {
+				t.Errorf("limit %d: %+v, want %v", limit, v, want)
+			}
+		}
 	}
 }
 
