@@ -165,8 +165,28 @@ func upstreamReply(f *recovery.Failure) reply {
 	return r
 }
 
+// withFields adds the fields of an upstream's error, if that is an object, to an envelope: SDKs of its provider read
+// them. Only its own "error", a string, gives way.
+func withFields(envelope, upstream []byte) []byte {
+	if transcript.Valid(upstream, 64) != nil {
+		return envelope
+	}
+	own := gjson.ParseBytes(upstream)
+	if !own.IsObject() {
+		return envelope
+	}
+	out := envelope[:len(envelope)-1]
+	own.ForEach(func(name, value gjson.Result) bool {
+		if name.Str != "error" {
+			out = append(append(append(append(out, ','), name.Raw...), ':'), value.Raw...)
+		}
+		return true
+	})
+	return append(out, '}')
+}
+
 // final turns the last failure into a reply. An upstream error in OpenAI's format stays unchanged;
-// others are wrapped with their message kept.
+// others get that format, with their message and fields kept.
 func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 	r := upstreamReply(f)
 	if x.Mode != recovery.ModeAct && (f.Response.Status >= 400 || f.Response.Status != 0 && f.Response.Status < 300) { // a redirect is an error in every mode
@@ -203,6 +223,9 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 			code = class
 		}
 		r.body = encode(bound(f.Signal.Message), kind, f.Signal.Param, code)
+		if f.Response.Status >= 400 {
+			r.body = withFields(r.body, f.Response.Body)
+		}
 	default:
 		r.body = encode(k.explain(f, x), "rebound_error", "", class)
 	}

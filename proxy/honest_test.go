@@ -3,8 +3,11 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -290,5 +293,41 @@ func TestDoneTellsWhatTheClientSaw(t *testing.T) {
 				t.Errorf("the client saw %s; told %+v", r, done)
 			}
 		})
+	}
+}
+
+// TestFlatErrors: an error that is not in OpenAI's form gets one, and keeps its own fields, which SDKs of its provider
+// read: Vercel's for Mistral has no message without them.
+func TestFlatErrors(t *testing.T) {
+	t.Parallel()
+	var body atomic.Pointer[string]
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, *body.Load())
+	}))
+	t.Cleanup(up.Close)
+	g := startAt(t, up.URL)
+	for _, c := range [][2]string{
+		{`{"object":"error","message":"Logprobs are not enabled","type":"invalid_request_invalid_args","param":null,"code":"3051","raw_status_code":400}`,
+			`{"error":{"message":"Logprobs are not enabled","type":"invalid_request_invalid_args","param":null,"code":"3051"},` +
+				`"object":"error","message":"Logprobs are not enabled","type":"invalid_request_invalid_args","param":null,"code":"3051","raw_status_code":400}`},
+		{`{"detail": "No such thing."}`, `{"error":{"message":"No such thing.","type":"upstream_error","param":null,"code":"invalid_request"},"detail":"No such thing."}`},
+		{`{"code":"invalid-argument","error":"No such thing."}`,
+			`{"error":{"message":"No such thing.","type":"upstream_error","param":null,"code":"invalid-argument"},"code":"invalid-argument"}`},
+		{`["No such thing."]`, ""},
+	} {
+		body.Store(&c[0])
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`))
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if m := gjson.GetBytes(got, "error.message"); err != nil || resp.StatusCode != http.StatusBadRequest || m.Str == "" || c[1] != "" && string(got) != c[1] {
+			t.Errorf("%s: %d, %v\n%s\nwant\n%s", c[0], resp.StatusCode, err, got, c[1])
+		}
 	}
 }
