@@ -62,7 +62,11 @@ func TestMessagesRefusals(t *testing.T) {
 			}
 			return unthinking(b)
 		}},
-		"effort":       {fields: `"output_config":{"effort":"high"},`, refuses: refusal("output_config: Extra inputs are not permitted", has("output_config")), attempts: 2, lasting: true},
+		"effort": {fields: `"output_config":{"effort":"high"},`, refuses: refusal("output_config: Extra inputs are not permitted", has("output_config")), attempts: 2, lasting: true},
+		"effort of a turn": {fields: `"output_config":{"effort":"high"},`, system: "message", attempts: 2, lasting: true, keeps: `"output_config":{"effort":"high"},`,
+			refuses: refusal("messages.1.output_config: Extra inputs are not permitted", func(b gjson.Result) bool { return b.Get("messages.1.output_config").Exists() })},
+		"another version's edits": {fields: adaptive + clears, attempts: 2, keeps: `"adaptive"`,
+			refuses: refusal("context_management.edits.0: Input tag 'clear_thinking_20251015' found using 'type' does not match any of the expected tags: 'clear_tool_uses_20250919'", has("clear_thinking"))},
 		"effort alone": {fields: `"output_config":{"effort":"high","task_budget":{"type":"tokens","total":9}},`, refuses: refusal("This model does not support the effort parameter.", has(`"effort"`)), attempts: 2, lasting: true, keeps: "task_budget"},
 		"level of effort": {fields: `"output_config":{"effort":"xhigh"},`, attempts: 2, lasting: true,
 			refuses: refusal("output_config.effort: This model does not support effort level 'xhigh'. Supported levels: high, low, max, medium.", has(`"xhigh"`))},
@@ -105,7 +109,7 @@ func TestMessagesRefusals(t *testing.T) {
 			switch c.system {
 			case "":
 			case "message":
-				messages += `,{"role":"system","content":"Rules"}`
+				messages += `,{"role":"system","content":"Rules","output_config":{"effort":"low"}}`
 			default:
 				system = `"system":[` + c.system + `],`
 			}

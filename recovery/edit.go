@@ -284,7 +284,8 @@ func ToolsMark(tools []transcript.Tool) string {
 func MessageLabel(field string) bool {
 	switch field {
 	case "name", "refusal", "annotations", "audio",
-		"cache_control", "extra_content", "provider_specific_fields", "id", "status", "phase", "metadata", "timestamp", "prefix":
+		"cache_control", "extra_content", "provider_specific_fields", "id", "status", "phase", "metadata", "timestamp", "prefix",
+		"output_config": // the effort of one turn; Claude Code
 		return true
 	}
 	return transcript.ReasoningField(field)
