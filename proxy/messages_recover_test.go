@@ -493,21 +493,26 @@ func TestMessagesCount(t *testing.T) {
 	}
 }
 
-// A call of a tool that the client adds in the course of a conversation is no mistake.
+// A call of a tool that the client adds in the course of a conversation is no mistake. If the conversation does not
+// mention it, it is one.
 func TestMessagesAddedTools(t *testing.T) {
 	t.Parallel()
 	g := start(t, "")
+	placeholder := strings.Replace(oneTool, `[`, `[{"name":"DeferredToolPlaceholder","input_schema":{"type":"object"}},`, 1)
 	for name, more := range map[string]string{
-		"deferred": strings.Replace(oneTool, `[`, `[{"name":"DeferredToolPlaceholder","input_schema":{"type":"object"}},`, 1),
-		"added":    oneTool + `"system":[{"type":"text","text":"x"}],`,
-		"unknown":  oneTool,
+		"deferred":   placeholder + `"system":[{"type":"text","text":"These tools can be loaded:\nfetch\nlook_up"}],`,
+		"added":      oneTool + `"system":[{"type":"text","text":"x"}],`,
+		"unknown":    oneTool,
+		"unheard":    placeholder,
+		"part of it": placeholder + `"system":[{"type":"text","text":"These tools can be loaded: fetch_all, prefetch"}],`,
 	} {
 		body := askedOf(name+`@tool=fetch,args={"url":"a"}/ok`, true, more)
+		body = strings.Replace(body, "=fetch", `=f\u0065tch`, 1) // so that only the conversation mentions it
 		if name == "added" {
 			body = strings.Replace(body, `"messages":[`, `"messages":[{"role":"user","content":"Hi."},{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference","name":"fetch"}}]},`, 1)
 		}
 		m := g.say("/v1/messages", body, nil)
-		if called := len(m.calls) == 1 && m.calls[0] == `fetch{"url":"a"}`; m.wrong != "" || called != (name != "unknown") {
+		if called := len(m.calls) == 1 && m.calls[0] == `fetch{"url":"a"}`; m.wrong != "" || called != (name == "deferred" || name == "added") {
 			t.Errorf("%s: %s, calls %q\n%s", name, m.wrong, m.calls, m.raw)
 		}
 	}

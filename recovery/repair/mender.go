@@ -239,7 +239,7 @@ func (j *job) mendCall(c recovery.DraftCall, last bool) (recovery.DraftCall, []s
 	}
 	tool, rule := j.tools.resolve(c.Name, func(t *transcript.Tool) bool { return function && j.argumentsFit(t, c.Arguments) })
 	switch {
-	case tool == nil && (j.tools.hasUnnamed() || !function):
+	case tool == nil && (!function || j.tools.mayBeUnlisted(c.Name)):
 		return c, nil, nil
 	case tool == nil:
 		return c, nil, &recovery.Flaw{Kind: recovery.FlawName, Quote: c.Name + "(" + c.Arguments + ")", Problem: j.unknownTool(c.Name)}

@@ -47,11 +47,25 @@ func (o *offeredTools) list() []transcript.Tool {
 	return o.loaded
 }
 
-// hasUnnamed reports whether there are tools whose calls use names that the request does
-// not list, such as the tools of an MCP server.
-func (o *offeredTools) hasUnnamed() bool {
+// mayBeUnlisted reports whether a name that the request does not list may still be a tool's: that of a tool of an MCP
+// server, or of one that the client adds in the course of the conversation, which then mentions it.
+func (o *offeredTools) mayBeUnlisted(name string) bool {
 	return slices.ContainsFunc(o.list(), func(t transcript.Tool) bool {
+		if t.Type == transcript.KindAdded {
+			return o.mentioned(name) || o.mentioned(stripName(name))
+		}
 		return !t.Own && (t.Name == "" || !t.Callable() && t.Type != "custom")
+	})
+}
+
+// escapedSpace replaces the escapes of JSON strings that end in a letter which could belong to a word.
+var escapedSpace = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
+
+// mentioned reports whether the request contains a name as a word.
+func (o *offeredTools) mentioned(name string) bool {
+	text := escapedSpace.Replace(string(o.req.Raw()))
+	return trajectory.HasWord(text, name, func(c byte) bool {
+		return c == '_' || c == '-' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9'
 	})
 }
 
@@ -147,8 +161,8 @@ func (o *offeredTools) resolve(name string, fits func(t *transcript.Tool) bool) 
 	if t := o.byName(short); t != nil && o.allowed(t.Name) {
 		return t, ruleNamePrefix
 	}
-	if o.hasUnnamed() {
-		return nil, "" // the name may belong to a tool that the request does not list
+	if o.mayBeUnlisted(name) {
+		return nil, ""
 	}
 	segment := lastSegment(short)
 	if t := o.uniqueMatch(func(n string) bool {

@@ -131,7 +131,7 @@ func (b *Body) topTools() []byte {
 // moreTools returns the lists of tools in the history, without empty ones.
 func (b *Body) moreTools() (lists [][]byte) {
 	if b.settings().adds {
-		return [][]byte{[]byte(`[{"type":"tool_addition"}]`)} // a placeholder: their names are unknown
+		return [][]byte{[]byte(`[{"type":"` + KindAdded + `"}]`)}
 	}
 	if !b.format.layout().items {
 		return nil

@@ -62,3 +62,6 @@ func (t Tool) Callable() bool { return t.Name != "" && (t.Type == KindFunction |
 
 // KindFunction is the type of a tool, and the kind of a call, that is a function.
 const KindFunction = "function"
+
+// KindAdded is the type of an entry that stands for all tools that the client adds in the course of the conversation.
+const KindAdded = "tool_addition"
