@@ -2,7 +2,7 @@ module github.com/rebound-llm/rebound/e2e/clients/go
 
 go 1.26.0
 
-require github.com/openai/openai-go/v3 v3.95.0
+require github.com/openai/openai-go/v3 v3.99.0
 
 require (
 	github.com/coder/websocket v1.8.15 // indirect
