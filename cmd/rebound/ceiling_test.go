@@ -12,18 +12,18 @@ import (
 // ceilings limits the lines of packages without tests. A commit that raises a number says why in
 // its body; one that removes code lowers it.
 var ceilings = map[string]int{
-	"proxy/stream": 7170,
+	"proxy/stream": 7176,
 
 	"recovery/annotate":   3326,
-	"recovery/classify":   2883,
+	"recovery/classify":   2915,
 	"recovery/fit":        4181,
 	"recovery/inspect":    4956,
 	"recovery/learn":      2049,
 	"recovery/plan":       1795,
-	"recovery/repair":     4880,
+	"recovery/repair":     4922,
 	"recovery/rule":       1300,
 	"recovery/trajectory": 2930,
-	"recovery/transcript": 5707,
+	"recovery/transcript": 5710,
 }
 
 func TestCeilings(t *testing.T) {
