@@ -83,13 +83,14 @@ func (b *Body) block(raw []byte) (e element) {
 	return e
 }
 
-// isReminder reports whether a text is a system reminder, as Claude Code adds them.
+// isReminder reports whether a text beside results is one that Claude Code adds by itself: a system reminder, or its remark
+// to a result that loads tools.
 func isReminder(text []byte) bool {
 	if !isString(text) {
 		return false
 	}
 	head := bytes.TrimLeft(appendDecoded(nil, append(clipped(text[:min(len(text)-1, 64)]), '"')), " \t\r\n")
-	return bytes.HasPrefix(head, []byte("<system-reminder"))
+	return bytes.HasPrefix(head, []byte("<system-reminder")) || string(head) == "Tool loaded."
 }
 
 // Reminder reports whether the message is a text that the client itself put beside results. Old ones are seldom

@@ -249,6 +249,23 @@ func longSession(r *rand.Rand) string {
 	return `{"model":"m","max_tokens":9,"messages":[` + strings.Join(messages, ",") + `]}`
 }
 
+// What Claude Code says by itself beside results is none of the user's words.
+func TestMessagesReminders(t *testing.T) {
+	for said, want := range map[string]string{
+		"<system-reminder>now</system-reminder>": transcript.RoleSystem,
+		`\n<system-reminder>`:                    transcript.RoleSystem,
+		"Tool loaded.":                           transcript.RoleSystem,
+		"Tool loaded. Now use it.":               transcript.RoleUser,
+		"Stop.":                                  transcript.RoleUser,
+	} {
+		b := messagesBody(t, `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"A"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"ToolSearch","input":{}}]},
+ {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"tool_reference","tool_name":"WebFetch"}]},{"type":"text","text":"`+said+`"}]}]}`)
+		if last := b.Messages()[3]; last.Role != want || last.Reminder() != (want == transcript.RoleSystem) {
+			t.Errorf("%q: %s, reminder %v", said, last.Role, last.Reminder())
+		}
+	}
+}
+
 // A Parser that knows how a session began reads what follows as one without.
 func TestMessagesParser(t *testing.T) {
 	p := transcript.NewParser()
