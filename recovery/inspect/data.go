@@ -119,13 +119,13 @@ func (v *view) readersError(r *rule.Rule) finding {
 }
 
 // readerRefused reports whether a reading tool returned one sentence that says that it failed: about its arguments, or
-// any if it was given no file.
+// any if it was given no file or names the file.
 func (v *view) readerRefused() bool {
 	if v.outcome != unknown || len(v.lines) != 1 || len(v.text) > briefText/4 || v.structured {
 		return false
 	}
 	if v.kind == trajectory.Reader {
-		return v.refusedArguments(0) || len(v.call.Files()) == 0 && v.is(0, shortFailure) && !v.quotation(0)
+		return v.refusedArguments(0) || (len(v.call.Files()) == 0 || v.namesFile(v.text)) && v.is(0, shortFailure) && !v.quotation(0)
 	}
 	programs := v.call.Command().Programs // a listing has names, and no sentences
 	return len(programs) == 1 && (programs[0] == "ls" || programs[0] == "find") && strings.Count(v.text, " ") > 2 && v.is(0, shortFailure) && !v.quotation(0)

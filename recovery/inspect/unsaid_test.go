@@ -91,6 +91,19 @@ func TestArgumentsRefused(t *testing.T) {
 		{"edit", `{"path":"a.md"}`, "a.md has been edited. 2 errors were there before.", false},
 		{"write", `{"path":"not_found.py"}`, "Wrote not_found.py", false},
 		{"run_panel", `{"panel":4}`, "Panel target not available", true},
+		// GitHub Copilot CLI 1.0.102 and qwen-code 0.24
+		{"edit", `{"path":"/w/a.py","old_str":"y = 2","new_str":"y = 3"}`, "No match found: old_str not found in /w/a.py; no changes made; you might want to try again with correct old_str", true},
+		{"edit", `{"path":"/w/a.py","old_str":"x","new_str":"z"}`, "Ambiguous match for old_str in /w/a.py: pattern starting with \"x\" matched at lines 1, 2. No changes made; try again with a more specific old_str.", true},
+		{"glob", `{"pattern":"*","paths":"/nowhere"}`, "Permission denied because no interactive user response was available. Retry in an interactive session so the user can approve it, or try an alternative that does not require this permission.", true},
+		{"bash", `{"command":"curl -s http://127.0.0.1:1/","description":"d"}`, "\n<shellId: 8 completed with exit code 7>", true},
+		{"bash", `{"command":"grep -rn error: src","description":"d"}`, "src/a.go:1: error: \n<shellId: 8 completed with exit code 0>", false},
+		{"read_bash", `{"shellId":"77","delay":1}`, "shellId: 77 not found or was never created. Please supply a valid shell ID.", true},
+		{"read_agent", `{"agent_id":"nope"}`, "No agent found with agent_id: nope. The agent may have been cleared or never existed.", true},
+		{"notebook_edit", `{"notebook_path":"/w/n.ipynb","new_source":"x","edit_mode":"replace","cell_id":"1"}`, "Notebook file not found: /w/n.ipynb", true},
+		{"read_file", `{"file_path":"/w/src"}`, "Path is a directory, not a file: /w/src", true},
+		{"read_file", `{"file_path":"/w/notes.txt"}`, "The path is a directory, not a file.", false},
+		{"run_shell_command", `{"command":"make","directory":"/nowhere"}`, "Directory '/nowhere' is not within any of the registered workspace directories.", true},
+		{"tool_call", `{"name":"nothing","arguments":{}}`, "[tool_call bridge refused] Deferred tool \"nothing\" is not registered in this session. Run tool_search again to inspect the available tools.", true},
 	} {
 		if f := judge(c.tool, c.arguments, c.content); f.Failed != c.failed {
 			t.Errorf("%s %s %q: %+v", c.tool, c.arguments, c.content, f)
