@@ -83,9 +83,10 @@ func (v *view) refusedArguments(i int) bool {
 	if !args.IsObject() {
 		return false
 	}
+	first, _, _ := strings.Cut(text, " ")
 	changes, named, own := v.kind != trajectory.Reader && !v.call.Reads(), false, text
 	args.ForEach(func(key, value gjson.Result) bool {
-		named = named || len(key.Str) > 2 && trajectory.HasWord(text, key.Str, wordByte)
+		named = named || len(key.Str) > 2 && (trajectory.HasWord(text, key.Str, wordByte) || strings.EqualFold(first, key.Str))
 		if s := value.String(); !value.IsObject() && !value.IsArray() && len(s) > 2 && len(s) < maxName && trajectory.HasWord(text, s, wordByte) {
 			named, own = named || changes, strings.ReplaceAll(own, s, "")
 		}

@@ -104,6 +104,9 @@ func TestArgumentsRefused(t *testing.T) {
 		{"read_file", `{"file_path":"/w/notes.txt"}`, "The path is a directory, not a file.", false},
 		{"run_shell_command", `{"command":"make","directory":"/nowhere"}`, "Directory '/nowhere' is not within any of the registered workspace directories.", true},
 		{"tool_call", `{"name":"nothing","arguments":{}}`, "[tool_call bridge refused] Deferred tool \"nothing\" is not registered in this session. Run tool_search again to inspect the available tools.", true},
+		{"bash", `{"cmd":"ls"}`, "The bash tool was called with invalid arguments: SchemaError(Missing key\n  at [\"command\"]).\nPlease rewrite the input so it satisfies the expected schema.", true}, // opencode 1.18
+		{"read", `{"path":"a.py","offset":500}`, "Offset 500 is beyond end of file (3 lines total)", true},                                                                                              // pi 0.73
+		{"read", `{"path":"a.py"}`, "Offsets are beyond the scope of this text, which only has 3 lines.", false},
 	} {
 		if f := judge(c.tool, c.arguments, c.content); f.Failed != c.failed {
 			t.Errorf("%s %s %q: %+v", c.tool, c.arguments, c.content, f)
