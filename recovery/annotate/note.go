@@ -161,10 +161,10 @@ func (s *failureContext) failed(x *recovery.Exchange, l *recovery.Ladder, loop *
 	case l.Kind < 2:
 		return "The last steps brought nothing new."
 	case l.Failure.Category == recovery.CategoryNone:
-		return fmt.Sprintf("%s has failed %d times within a few steps.", which, l.Kind)
+		return fmt.Sprintf("%d calls have failed within a few steps.", l.Kind)
 	}
 	advice.Count = max(advice.Count, l.Kind)
-	return fmt.Sprintf("%s has failed %d times within a few steps: %s.", which, l.Kind, meanings[l.Failure.Chain()])
+	return fmt.Sprintf("%d calls have failed within a few steps: %s.", l.Kind, meanings[l.Failure.Chain()]) // of any tools
 }
 
 // meanings words each kind of failure, by the name of its chain.

@@ -69,6 +69,19 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+// Failures of one kind may be of several tools: the note does not count them for the last one.
+func TestKindOfSeveralTools(t *testing.T) {
+	s, _ := stage(t, nil)
+	x := exchange(t, failing().bytes())
+	x.Ladder.Same, x.Ladder.Kind = 1, 3
+	if err := s.Prepare(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	if want := "3 calls have failed within a few steps: no such command here."; !strings.Contains(x.Guidance, want) || strings.Contains(x.Guidance, "`bash` has failed") {
+		t.Errorf("the guidance is %q, without %q", x.Guidance, want)
+	}
+}
+
 // TestHoldout: the share is right, a session stays on its side, and a larger
 // share holds out all that a smaller one did.
 func TestHoldout(t *testing.T) {
