@@ -227,6 +227,8 @@ var recovered = []struct{ event, strategy, one, several string }{
 	{"error_recovery_attempt", "move", "request moved to another target", "requests moved to another target"},
 	{"trajectory_compressed", "", "history shortened", "histories shortened"},
 	{"tool_call_repaired", "", "answer repaired", "answers repaired"},
+	{"error_recovery_attempt", "reask", "unusable answer asked for again", "unusable answers asked for again"},
+	{"error_recovery_attempt", "adapt_parameter", "request adapted to its target", "requests adapted to their target"},
 	{"guidance_injected", "", "note about a failing tool", "notes about failing tools"},
 	{"error_recovery_failed", "", "request failed despite recovery", "requests failed despite recovery"},
 }
