@@ -89,7 +89,15 @@ func isReminder(text []byte) bool {
 	if !isString(text) {
 		return false
 	}
-	head := bytes.TrimLeft(appendDecoded(nil, append(clipped(text[:min(len(text)-1, 64)]), '"')), " \t\r\n")
+	end := 1 // behind whole escapes
+	for n := min(len(text)-1, 64); end < n; end++ {
+		if text[end] == '\\' {
+			if end++; text[end] == 'u' {
+				end += 4
+			}
+		}
+	}
+	head := bytes.TrimLeft(appendDecoded(nil, append(clipped(text[:end]), '"')), " \t\r\n")
 	return bytes.HasPrefix(head, []byte("<system-reminder")) || string(head) == "Tool loaded."
 }
 

@@ -226,6 +226,25 @@ func TestMessagesTaken(t *testing.T) {
 	}
 }
 
+// A text behind results may have an escape at any offset, and a reminder may begin with escapes.
+func TestTextsBehindResults(t *testing.T) {
+	reminds := func(text string) bool {
+		b := recoverytest.Parse(t, `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"text","text":"`+text+`"}]}]}`, transcript.Messages)
+		return b.Messages()[1].Reminder()
+	}
+	for _, escape := range []string{`\n`, `\\`, `\u00e9`, `\ud83d\ude00`} {
+		for before := range 80 {
+			text := strings.Repeat("x", before) + escape + "x"
+			if reminds(text) || !reminds("<system-reminder>"+text) {
+				t.Errorf("%q behind %d bytes is read wrongly", escape, before)
+			}
+		}
+	}
+	if !reminds(`\n \n\u003csystem-reminder\u003eBe quick`) {
+		t.Error("a reminder that begins with escapes is not recognised")
+	}
+}
+
 // longSession is a session of some turns, as chance has it.
 func longSession(r *rand.Rand) string {
 	messages := []string{`{"role":"user","content":"Task"}`}
