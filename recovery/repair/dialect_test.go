@@ -138,6 +138,7 @@ func noCalls() []string {
 		"<think>I could <tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}</tool_call>",
 		"Qwen writes <function=name> and then its parameters.",
 		"[1](https://example.com)", "",
+		"calls>" + one + "</calls>",
 	}
 }
 

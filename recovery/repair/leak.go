@@ -149,8 +149,8 @@ func readMarked(text string, at int) finding {
 // before the calls ends with its opening tag, and reports whether nothing else follows.
 func (c *cursor) skipUnknownWrapper(before string) bool {
 	before = strings.TrimSpace(before)
-	tag := before[strings.LastIndexByte(before, '<')+1:]
-	if len(tag) < 2 || len(tag) > 40 || !strings.HasSuffix(tag, ">") || strings.ContainsAny(tag, " /\n") || !c.accept("</"+tag) {
+	tag, opens := strings.CutPrefix(before[max(0, strings.LastIndexByte(before, '<')):], "<")
+	if !opens || len(tag) < 2 || len(tag) > 40 || !strings.HasSuffix(tag, ">") || strings.ContainsAny(tag, " /\n") || !c.accept("</"+tag) {
 		return false
 	}
 	return c.atEnd()
