@@ -20,7 +20,7 @@ var ceilings = map[string]int{
 	"recovery/inspect":    4956,
 	"recovery/learn":      2049,
 	"recovery/plan":       1795,
-	"recovery/repair":     4922,
+	"recovery/repair":     4927,
 	"recovery/rule":       1300,
 	"recovery/trajectory": 2930,
 	"recovery/transcript": 5718,

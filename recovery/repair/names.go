@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"unicode"
@@ -58,15 +59,20 @@ func (o *offeredTools) mayBeUnlisted(name string) bool {
 	})
 }
 
-// escapedSpace replaces the escapes of JSON strings that end in a letter which could belong to a word.
-var escapedSpace = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
-
-// mentioned reports whether the request contains a name as a word.
+// mentioned reports whether the request contains a name as a word. It makes no copy of the request, which may be long.
 func (o *offeredTools) mentioned(name string) bool {
-	text := escapedSpace.Replace(string(o.req.Raw()))
-	return trajectory.HasWord(text, name, func(c byte) bool {
+	inside := func(c byte) bool {
 		return c == '_' || c == '-' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9'
-	})
+	}
+	for before, rest, found := []byte(nil), o.req.Raw(), name != ""; found; {
+		before, rest, found = bytes.Cut(rest, []byte(name))
+		n := len(before)
+		escape := n > 1 && before[n-2] == '\\' && strings.IndexByte("nrt", before[n-1]) >= 0 // white space, whose letter belongs to no word
+		if found && n > 0 && (escape || !inside(before[n-1])) && len(rest) > 0 && !inside(rest[0]) {
+			return true
+		}
+	}
+	return false
 }
 
 // byName returns the tool of exactly that name, or nil.

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -65,5 +66,21 @@ func TestToolListsBounded(t *testing.T) {
 	}
 	if n := m.toolLists.Len(); n > maxCachedToolLists || n < maxCachedTools/(maxToolList/2+maxCachedTools/maxCachedToolLists)/2 {
 		t.Errorf("%d lists are cached", n)
+	}
+}
+
+// TestToolsThatComeLaterCostNoCopy: a name that the request does not list is looked for in it without a copy of it.
+func TestToolsThatComeLaterCostNoCopy(t *testing.T) {
+	text := strings.Repeat("list ", 1<<20)
+	req := recoverytest.Parse(t, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"`+text+`\nlist_issues"}],"tools":[{"name":"DeferredToolPlaceholder","input_schema":{}}]}`, transcript.Messages)
+	m := mender()
+	var before, after runtime.MemStats
+	for name, want := range map[string]recovery.Judgement{"list_issues": recovery.JudgePass, "list_repos": recovery.JudgeAsk, "issues": recovery.JudgeAsk} {
+		runtime.ReadMemStats(&before)
+		v := m.Mend(req, call(name, "{}"))
+		runtime.ReadMemStats(&after)
+		if size := after.TotalAlloc - before.TotalAlloc; v.Judgement != want || size > uint64(len(text)/2) {
+			t.Errorf("%s: %+v, %d bytes", name, v, size)
+		}
 	}
 }
