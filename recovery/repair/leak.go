@@ -165,10 +165,11 @@ func trimThoughts(text string) string {
 	return text
 }
 
-// inCodeOrThoughts reports whether the end of a text is inside a code block, inline code or reasoning.
+// inCodeOrThoughts reports whether the end of a text is inside a code block, inline code or reasoning. It asks Contains
+// first, since LastIndex is slow in a long text.
 func inCodeOrThoughts(before string) bool {
 	return strings.Count(before, "```")%2 == 1 || strings.HasSuffix(before, "`") ||
-		strings.LastIndex(before, "<think>") > strings.LastIndex(before, "</think>")
+		strings.Contains(before, "<think>") && strings.LastIndex(before, "<think>") > strings.LastIndex(before, "</think>")
 }
 
 // fenceStart matches the beginning of a code block or of inline code.

@@ -17,10 +17,8 @@ func (m *Mender) Lookout(req *transcript.Body) recovery.Lookout {
 
 // callFinder returns a finder of calls of the request's tools.
 func (m *Mender) callFinder(req *transcript.Body) callFinder {
-	return callFinder{offers: func(name string) bool {
-		o := m.offeredTools(req)
-		return o.byName(name) != nil || o.byName(stripName(name)) != nil
-	}}
+	tools := m.offeredTools(req)
+	return callFinder{offers: func(name string) bool { return tools.byName(name) != nil || tools.byName(stripName(name)) != nil }}
 }
 
 // lookout holds back the text of a stream in which callFinder.find may find calls at the

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -124,6 +125,20 @@ func TestLookoutMissesNothing(t *testing.T) {
 	}
 	if found < 500 {
 		t.Fatalf("only %d texts had calls", found)
+	}
+}
+
+// TestLookoutOfLines: lines that begin like calls cost about as much in a long text as in short ones.
+func TestLookoutOfLines(t *testing.T) {
+	req, m := withTools(t, ""), mender()
+	text := strings.Repeat("{\"name\":\"x\"\n", 100_000)
+	began := time.Now()
+	l, free := m.Lookout(req), 0
+	for i := 0; i <= len(text); i += 26 {
+		free = l.Free(text[:i])
+	}
+	if took := time.Since(began); took > timeLimit || free < len(text)-maxMark {
+		t.Errorf("it takes %v and frees %d of %d bytes", took, free, len(text))
 	}
 }
 
