@@ -177,7 +177,7 @@ func renameTools(b *transcript.Body, e *transcript.Editor) bool {
 
 // addContent gives a message without content, or with null, an empty string as content.
 func addContent(b *transcript.Body, e *transcript.Editor, m transcript.Message) bool {
-	if at, ok := m.Content(); ok && string(b.Raw()[at.Start:at.End]) != "null" || b.PairsAnywhere() {
+	if s := m.Shape(); s.Parts || s.Texts > 0 || b.PairsAnywhere() { // it has content
 		return false
 	}
 	e.SetMessageField(m.Index, "content", []byte(`""`))

@@ -72,9 +72,9 @@ func TestMessages(t *testing.T) {
 			t.Errorf("%s: %s\n%s", name, problem, after)
 		}
 	}
-	healthy := `{"model":"m","max_tokens":9,"messages":[` + strings.Join([]string{task, model(text("x"), call("a"), call("b")), user(result("b"), result("a"), text("<system-reminder>x"))}, ",") + `]}`
+	healthy := `{"model":"m","max_tokens":9,"messages":[` + strings.Join([]string{task, model(text("x"), call("a"), call("b")), user(result("b"), result("a"), text("<system-reminder>x"), text("Well."), text("Go on."))}, ",") + `]}`
 	b := recoverytest.Parse(t, healthy, transcript.Messages)
-	for _, name := range []string{recovery.ConformPairing, recovery.ConformEmpty, recovery.ConformArguments, recovery.ConformReasoning, recovery.ConformOwn, recovery.ConformItemIDs, recovery.ConformMedia} {
+	for _, name := range []string{recovery.ConformPairing, recovery.ConformEmpty, recovery.ConformArguments, recovery.ConformReasoning, recovery.ConformOwn, recovery.ConformItemIDs, recovery.ConformMedia, recovery.ConformContent} {
 		e := b.Edit()
 		if (conform.Conformer{}).Conform(b, e, recovery.Edit{Conform: name}) || e.Changed() {
 			t.Errorf("%s changes what is well formed", name)
