@@ -165,7 +165,7 @@ func fuzzOne(t *testing.T, body string, verdict, how uint8) {
 	if broken != nil && broken.Flaw == nil && how&1 > 0 && x.read().calls > 0 && len(m.drafts) == 0 && x.sink.Released() < recovery.ReleasedCall {
 		t.Fatalf("%+v, but the client has %q", broken, x.got())
 	}
-	if (broken != nil && broken.Flaw != nil) != (broken != nil && broken.Flawed != nil) {
+	if broken != nil && (broken.Flaw != nil || broken.Odd == OddEnd) != (broken.Flawed != nil) {
 		t.Fatalf("%+v", broken)
 	}
 	if broken != nil && broken.Flawed != nil {
@@ -188,7 +188,7 @@ func fuzzOne(t *testing.T, body string, verdict, how uint8) {
 	}
 	if verdict%4 == 0 && !m.odd(t, body) {
 		plain := newExchange(func(c *Config) { c.MaxEvent, c.MaxAnswer = 1<<16, 1<<16 })
-		if other := plain.serve(strings.NewReader(body)); other == nil && broken == nil && plain.got() != x.got() {
+		if other := plain.serve(strings.NewReader(body), func(o *Options) { o.Request = request(t, toolRequest) }); other == nil && broken == nil && plain.got() != x.got() {
 			t.Fatalf("changed:\n%q\n%q", x.got(), plain.got())
 		}
 	}

@@ -293,6 +293,7 @@ func FuzzReader(f *testing.F) {
 		f.Add([]byte(in), []byte{0, 6, 2, 255})
 	}
 	f.Fuzz(func(t *testing.T, in, sizes []byte) {
+		in = []byte(strings.NewReplacer("}", ")", "[DONE]", "(DONE)").Replace(string(in))) // complete JSON needs no blank line: see TestBlankless
 		want, wantErr := reference(string(in))
 		got, err := readAll(bytes.NewReader(in), 1<<24)
 		sameEvents(t, "at once", got, err, want, wantErr)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // rebuild reads everything under c and writes it again without white space.
@@ -90,7 +91,7 @@ func FuzzCursor(f *testing.F) {
 			if got := ok && d.End(c) || !ok && d.Valid(); got != valid {
 				t.Fatalf("%q: valid %v, want %v", raw, got, valid)
 			}
-			if !valid || !ok || !deep {
+			if !valid || !ok || !deep || !utf8.Valid(raw) { // the encoder joins bytes that are no UTF-8
 				continue
 			}
 			var want, got any
