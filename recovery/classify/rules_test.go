@@ -8,8 +8,13 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
+
+func TestMain(m *testing.M) {
+	recoverytest.RunWithRules(m, configs.UpstreamRules, classify.New(configs.UpstreamRules).Check)
+}
 
 // TestExamples: each rule decides its examples, and none of its lookalikes.
 func TestExamples(t *testing.T) {

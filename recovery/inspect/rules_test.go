@@ -7,10 +7,15 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
 func init() { inspect.LoadForTests = configs.ToolRules }
+
+func TestMain(m *testing.M) {
+	recoverytest.RunWithRules(m, configs.ToolRules, inspect.NewRules(configs.ToolRules).Check)
+}
 
 // TestExamples: each rule decides its examples, and none of its lookalikes.
 func TestExamples(t *testing.T) {
