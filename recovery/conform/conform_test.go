@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -201,6 +202,33 @@ func TestSchemasAreBounded(t *testing.T) {
 		b := recoverytest.Parse(t, `{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}]}`, transcript.Chat)
 		if got := (conform.Conformer{}).Conform(b, b.Edit(), recovery.Edit{Conform: recovery.ConformKeyword, Field: "title"}); got != edited {
 			t.Errorf("%d bytes: edited is %v", size, got)
+		}
+	}
+}
+
+// TestEveryEdit: each edit that package recovery declares is carried out here and has a place in the order of edits.
+func TestEveryEdit(t *testing.T) {
+	declared, err := os.ReadFile("../edit.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := os.ReadFile("conform.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := regexp.MustCompile(`order := \[\.\.\.\]string\{([^}]*)\}`).FindString(string(declared))
+	edits := regexp.MustCompile(`\n\t(Conform\w+) += "`).FindAllSubmatch(declared, -1)
+	if len(edits) < 20 {
+		t.Fatalf("only %d edits are declared: this test looks in the wrong place", len(edits))
+	}
+	for _, m := range edits {
+		name := string(m[1]) + `\b`
+		if !regexp.MustCompile(name).MatchString(order) {
+			t.Errorf("%s has no place in conformRank", m[1])
+		}
+		// The gateway edits this header itself; the body stays.
+		if string(m[1]) != "ConformBetas" && !regexp.MustCompile(`\tcase .*recovery\.`+name).Match(cases) {
+			t.Errorf("%s has no case in Conform", m[1])
 		}
 	}
 }
