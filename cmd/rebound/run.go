@@ -37,7 +37,8 @@ func (p *program) runCommand() *cobra.Command {
 URL set to that gateway. It writes nothing to the program's configuration, passes the
 program's credential through, and only the program knows the address. Requests go to
 the provider in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, or else to OpenAI and
-Anthropic; with keys in a configuration file, to where that says. --list shows how each known program is configured.
+Anthropic; if a configuration file has keys, to its upstreams. --list shows how each
+known program is configured.
 
 Exit code: that of the program, 127 if it cannot be found, 126 if it cannot be
 started, 1 if the gateway cannot be started, 2 for a wrong command line or a login

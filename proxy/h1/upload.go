@@ -62,7 +62,7 @@ func (u *upload) closeBody() {
 }
 
 // answered records that the response head was read, so that a failure of the upload does not end the
-// reading of the body.
+// reading of the response's body.
 func (u *upload) answered() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -202,7 +202,7 @@ func TestFieldsAreExplained(t *testing.T) {
 	}
 	for k := range rendered {
 		if !explained[k] {
-			t.Errorf("%s is rendered and not explained", k)
+			t.Errorf("%s is rendered and not explained: say in meanings what it is", k)
 		}
 	}
 }

@@ -53,7 +53,7 @@
 // Requests for the model NAME@STEP/STEP/... get these steps in order: the k-th
 // request with exactly that string (and the same X-Mock-Key header, if any) gets
 // step k, and the last step repeats forever. Answers call the model NAME. A name
-// without @ gets good answers, unless Script or /mock/script gave it a script.
+// without @ gets good answers, unless it was given a script (-script, /mock/script).
 //
 // A step is a comma-separated list of directives. The suffix xN repeats a step:
 // svc@429,retry-after=2x3/ok answers 429 three times, then ok. In values %2C is a
@@ -144,9 +144,9 @@
 //
 // # Content
 //
-//	text=A             another text; see TextOf
+//	text=A             another text, different from the first character on
 //	tool, tool=NAME    a tool call in fragments: the request's first tool or
-//	                   get_weather, with ToolArguments
+//	                   get_weather, with {"city":"Paris"}
 //	args=JSON          other arguments for it, valid or not
 //	text-tool          the text, then the call
 //	call=FORM          how the call is sent: whole (in one chunk), merged (two
@@ -154,7 +154,7 @@
 //	                   name in each chunk), object (arguments as an object, not a
 //	                   string), message (in a message next to the finish reason, not
 //	                   in a delta). Not streamed: only merged and object matter
-//	leak               the call is in the text, see LeakedCall
+//	leak               the call is in the text, as <tool_call>{…}</tool_call>
 //	leak=TEXT          the answer is that text, in as many chunks as chunks= says
 //	rejected           400 tool_use_failed with the leaked call as failed_generation
 //	reason=2           reasoning_content first, over 2 s; reason without delay
@@ -162,8 +162,8 @@
 //	n, n=3             this many choices (default: the request's n); n alone means 2
 //	finish=length      another finish_reason
 //	prefill=ok         a last assistant message is continued: with the rest of the
-//	                   text if it is the text's beginning, else with
-//	                   PrefillElsewhere (the default)
+//	                   text if it is the text's beginning, else with another
+//	                   thought (the default)
 //	prefill=overlap    as ok, but the last four words of the prefill come again first
 //	prefill=echo       as ok, but the first piece repeats the prefill, as llama.cpp does
 //	prefill=ignore     the text from its beginning

@@ -63,7 +63,7 @@ func filled(part string, fill func(slot string) string) (said string, known bool
 	return said + part[from:], true
 }
 
-// plain returns the first alternative of a template that has no slots.
+// plain returns the first of a template's alternatives without slots.
 func plain(text string) string {
 	return render(text, func(string) string { return "" })
 }
