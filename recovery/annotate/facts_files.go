@@ -19,7 +19,7 @@ func isPath(c byte) bool {
 	return isWord(c) || c >= 0x80 || c == '/' || c == '.' || c == '+' || c == '@' || c == '~' || c == '\\'
 }
 
-// pathStart returns where the path begins that has text[at].
+// pathStart returns the start of the path that contains text[at].
 func pathStart(text string, at int) int {
 	for at > 0 && isPath(text[at-1]) {
 		at--

@@ -262,7 +262,7 @@ func (t *parsing) indexElements(b *Body, w walker, keys []indexed) int {
 	return w.i
 }
 
-// countCalls validates the calls of a message and counts them.
+// countCalls validates the calls of a message and counts them. It returns the offset of their end, or -1 for an error.
 func (b *Body) countCalls(w walker, field string) int {
 	for w.next() {
 		if w.val >= len(w.s.data) || w.s.data[w.val] != '{' {
@@ -279,7 +279,7 @@ func (b *Body) countCalls(w walker, field string) int {
 	return w.i
 }
 
-// countTools validates the list of tools and counts them.
+// countTools validates the list of tools and counts them. It returns the offset of its end, or -1 for an error.
 func (b *Body) countTools(w walker) int {
 	b.offered = 0
 	for w.next() {
