@@ -230,14 +230,14 @@ func TestCleartextHTTP2(t *testing.T) {
 func TestSlowAnswersAreNoStalledReaders(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	config := strings.Replace(text(up, "limits: {write_stall: 50ms}"), "idle: 500ms", "idle: 1900ms", 1)
+	config := strings.Replace(text(up, "limits: {write_stall: 200ms}"), "idle: 500ms", "idle: 1900ms", 1)
 	g := launch(t, strings.Replace(config, "min: 1s", "min: 20s", 1))
 	two := cleartext2()
 	defer two.CloseIdleConnections()
 	for _, client := range []*http.Client{g.client, {Transport: two}} {
 		g.client = client
 		for _, stream := range []bool{false, true} {
-			g.must(chat("late@first=400ms,gap=100ms,chunks=5", stream, ""))
+			g.must(chat("late@first=600ms,gap=300ms,chunks=4", stream, ""))
 		}
 	}
 }

@@ -190,7 +190,7 @@ func saysOnly(text string) http.HandlerFunc {
 	}
 }
 
-const actingPlanner = "planner: {upstream: same, mode: act}"
+const actingPlanner = "planner: {upstream: same, mode: act, wait: 30s}"
 
 func saysPlan(text string) func([]byte) verdict {
 	return func([]byte) verdict { return verdict{text: text} }
@@ -291,7 +291,7 @@ func (k *clerk) noteWith(want string) (tool string, ok bool) {
 	return "", false
 }
 
-const brainPlanner = "planner: {upstream: two, model: brain, mode: act}"
+const brainPlanner = "planner: {upstream: two, model: brain, mode: act, wait: 30s}"
 
 // All five strategies and all three confidence bands reach the model.
 func TestPlanStrategies(t *testing.T) {
