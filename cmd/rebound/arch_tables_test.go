@@ -76,6 +76,7 @@ var homes = []struct {
 	{"github.com/tiktoken-go/tokenizer", []string{"tokenizer"}},
 	{"github.com/spf13/cobra", []string{"cmd/rebound"}},
 	{"github.com/spf13/pflag", nil},
+	{"github.com/tidwall/sjson", []string{"recovery/transcript"}},
 	{"github.com/tidwall/gjson", []string{"proxy/*", "recovery/*", "recovery/fit/count", "recovery", "proxy", "cmd/rebound", "cmd/rebound/demo", "cmd/rebound/doctor", "cmd/rebound/eventline"}},
 	{"mvdan.cc/sh/v3", []string{"recovery/trajectory"}},
 	{"go.uber.org/goleak", nil},

@@ -168,6 +168,7 @@ recovery/fit/x.go fit: ./recovery/fit/count github.com/tidwall/gjson
 recovery/fit/count/x.go count: ./tokenizer github.com/tidwall/gjson
 recovery/fit/x_test.go fit: ./store/storetest
 recovery/fit/x_test.go fit_test: ./proxy
+recovery/transcript/x.go transcript: github.com/tidwall/sjson
 store/redis/x.go redis: ./store github.com/redis/go-redis/v9/auth
 proxy/x.go proxy: ./proxy/stream net/http github.com/labstack/echo/v4/middleware
 proxy/admin/x.go admin: ./store
@@ -178,7 +179,7 @@ cmd/rebound/app/x_test.go app: go.uber.org/goleak
 e2e/x.go main: ./cmd/rebound/app`,
 		false: `
 recovery/x.go recovery: ./store ./recovery/breaker
-recovery/fit/x.go fit: ./recovery/breaker ./tokenizer ./proxy ./store/storetest github.com/santhosh-tekuri/jsonschema/v6
+recovery/fit/x.go fit: ./recovery/breaker ./tokenizer ./proxy ./store/storetest github.com/tidwall/sjson
 recovery/fit/x_test.go fit: ./proxy
 recovery/transcript/x.go transcript: ./recovery
 store/x.go store: ./store/memory github.com/tidwall/gjson

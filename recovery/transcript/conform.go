@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/tidwall/sjson"
 )
 
 // ResultMessage returns a message in this body's format that answers a call, nil if text cannot answer it.
@@ -205,14 +207,15 @@ func (e *Editor) CompleteTools() (changed bool) {
 
 // withParameters returns the definition of a function with an empty schema, and false if it has a schema.
 func withParameters(tool []byte) ([]byte, bool) {
-	if function, _ := member(tool, "function"); isObject(function) {
-		whole, ok := withParameters(function)
-		return changedObject(tool, setField("function", whole)), ok
+	path, function := "parameters", tool
+	if inner, _ := member(tool, "function"); isObject(inner) {
+		path, function = "function.parameters", inner
 	}
-	if schema, _ := member(tool, "parameters"); isObject(schema) && filled(schema) {
+	if schema, _ := member(function, "parameters"); isObject(schema) && filled(schema) {
 		return tool, false
 	}
-	return changedObject(tool, setField("parameters", []byte(`{"type":"object","properties":{}}`))), true
+	whole, err := sjson.SetRawBytes(bytes.Clone(tool), path, []byte(`{"type":"object","properties":{}}`)) // a copy, because the body must not change
+	return whole, err == nil
 }
 
 // FlattenText turns the content of message i into one string, if it consists of
