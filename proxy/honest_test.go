@@ -296,8 +296,8 @@ func TestDoneTellsWhatTheClientSaw(t *testing.T) {
 	}
 }
 
-// TestFlatErrors: an error that is not in OpenAI's form gets one, and keeps its own fields, which SDKs of its provider
-// read: Vercel's for Mistral has no message without them.
+// TestFlatErrors: an error in a form of the provider's own gets OpenAI's envelope and keeps its fields, which the
+// provider's SDKs read: Vercel's SDK for Mistral shows no message without them.
 func TestFlatErrors(t *testing.T) {
 	t.Parallel()
 	var body atomic.Pointer[string]

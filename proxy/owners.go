@@ -36,8 +36,8 @@ func (k *Core) owner(who client) string {
 	return "key " + who.name
 }
 
-// home returns where the object with an id was made; known is false if nobody remembers that, or its upstream
-// or key is no longer configured. foreign means that it is not this client's: it belongs to another client, or
+// home returns where the object with an id was made; known is false if there is no record of that, or if its
+// upstream or key is no longer configured. foreign means that it is not this client's: it belongs to another client, or
 // its owner is unknown and several gateway keys share the upstreams' credentials.
 func (k *Core) home(ctx context.Context, who client, id string) (at Ownership, known, foreign bool) {
 	if k.Owners == nil {

@@ -285,7 +285,7 @@ func MessageLabel(field string) bool {
 	switch field {
 	case "name", "refusal", "annotations", "audio",
 		"cache_control", "extra_content", "provider_specific_fields", "id", "status", "phase", "metadata", "timestamp", "prefix",
-		"output_config": // the effort of one turn; Claude Code
+		"output_config": // the effort of one turn, as Claude Code sends it
 		return true
 	}
 	return transcript.ReasoningField(field)
