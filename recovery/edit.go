@@ -245,6 +245,9 @@ const maxToolName = 64
 func SafeNames(names []string) map[string]string {
 	out := make(map[string]string, len(names))
 	for _, name := range names {
+		out[name] = ""
+	}
+	for _, name := range names {
 		safe := []byte(name)
 		for i, c := range safe {
 			if c != '_' && c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
@@ -254,7 +257,8 @@ func SafeNames(names []string) map[string]string {
 		if name != "" && (safe[0] == '-' || safe[0] >= '0' && safe[0] <= '9') {
 			safe = append([]byte{'_'}, safe...)
 		}
-		if to := string(safe); len(to) > maxToolName || to != name && slices.Contains(names, to) {
+		to := string(safe)
+		if _, taken := out[to]; len(to) > maxToolName || to != name && taken {
 			sum := sha256.Sum256([]byte(name))
 			out[name] = to[:min(len(to), maxToolName-9)] + "_" + hex.EncodeToString(sum[:4])
 		} else {
