@@ -311,6 +311,10 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 			return text[len(m[0]):], "", true
 		}
 	}
+	if v.outcome == unknown && v.kind == trajectory.Other && strings.Count(more, "\n") < 2 && v.rules.Submatch(v.rules.of[exceptionText], l.hits, &s) != nil {
+		v.set(failed, "exception-text")
+		return text, "", false
+	}
 	if v.rules.Submatch(v.rules.of[errorHead], l.hits, &s) == nil || listsMessages(text) || v.outcome == unknown && v.onlyReads() || // content that the command read
 		v.kind == trajectory.Reader && (len(text) > 2000 || strings.Count(text, "\n") > 20) { // a file that begins with such a line
 		return text, "", false

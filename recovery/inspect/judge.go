@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -75,6 +76,9 @@ func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 		return f
 	}
 	f.Failed, f.Category, f.Confidence, f.Rule = true, found.category, found.confidence, found.rule
+	if f.Category == recovery.InvalidArguments && validation.MatchString(found.line) {
+		found.line += v.complaints(found.line)
+	}
 	f.Line = trajectory.Shorten(strings.TrimSpace(found.line), maxLine)
 	if (f.Category == recovery.CommandNotFound || f.Category == recovery.SyntaxError || f.Category == recovery.ToolTimeout) && v.call.Prose() != "" {
 		// A shell's error about prose depends on the prose's quotes and brackets, but it is one failure.
@@ -86,6 +90,27 @@ func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 	}
 	f.Fingerprint = fingerprint(r.Tool, found.category, found.line)
 	return f
+}
+
+// validation matches the heading under which pydantic lists what it refuses, and refusedValue begins what depends on the value.
+var validation = recovery.NewPattern(`\b\d+ validation errors? for \S+$`)
+
+const refusedValue = " [type="
+
+// complaints returns what a validator lists below its heading: a field and its complaint, one below the other. Two
+// refusals of a call are the same only if they complain of the same.
+func (v *view) complaints(heading string) (list string) {
+	at := slices.IndexFunc(v.lines, func(l line) bool { return l.text == heading })
+	for i := at + 1; i < len(v.lines) && i <= at+maxReport; i++ {
+		text, _, ok := strings.Cut(strings.TrimSpace(v.lines[i].text), refusedValue)
+		switch {
+		case ok:
+			list += " " + text
+		case !strings.ContainsAny(text, " "):
+			list += "; " + text + ":"
+		}
+	}
+	return strings.TrimPrefix(list, ";")
 }
 
 // pointedAt returns the last line of code that a message points at. Two syntax errors with the same words are the

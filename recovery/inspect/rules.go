@@ -74,6 +74,7 @@ const (
 	outputHead    // what an agent puts before an output on the same line: Observation: …
 	errorSentence // the same before an error, which it is not a part of
 	errorHead     // the beginning of an agent framework's error
+	exceptionText // the message of an exception, without its name
 	goesOn        // something is still running: status: pending
 	settled       // something has ended: Exited (1)
 	barren        // there is nothing: No more results
@@ -96,7 +97,7 @@ const (
 // classNames are the names of the classes in rule files.
 var classNames = [categories]string{"none", "failure", "refusal", "ended", "edit_refused", "edit_order", "edit_syntax", "tests_failed", "tests_passed",
 	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "follows",
-	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "goes_on", "settled", "barren",
+	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "exception_text", "goes_on", "settled", "barren",
 	"complaint", "go_on", "prompted", "asked_times", "asked_until", "brief_failure"}
 
 // groupOf returns the group in which a rule competes.

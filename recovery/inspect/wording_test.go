@@ -197,3 +197,82 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 		}
 	}
 }
+
+// What frameworks for agents give for the result of a tool that raised, that does not exist, or whose arguments they refuse:
+// autogen, agno, LlamaIndex, smolagents, Strands and Haystack sent these.
+func TestWordsOfFrameworks(t *testing.T) {
+	for category, list := range map[recovery.Category][]string{
+		recovery.NetworkError: {
+			"HTTPSConnectionPool(host='api.wx.example', port=443): Max retries exceeded with url: /v1 (Caused by NewConnectionError: [Errno 111] Connection refused)",
+			"('Connection aborted.', RemoteDisconnected('Remote end closed connection without response'))",
+			"[Errno 111] Connection refused",
+			"<urlopen error [Errno -2] Name or service not known>",
+			"All connection attempts failed",
+			"Server disconnected without sending a response.",
+		},
+		recovery.ToolTimeout: {
+			"HTTPSConnectionPool(host='api.wx.example', port=443): Read timed out. (read timeout=10)",
+			"The read operation timed out",
+		},
+		recovery.FileNotFound:     {"[Errno 2] No such file or directory: '/nope/x.csv'"},
+		recovery.PermissionDenied: {"[Errno 13] Permission denied: '/etc/shadow'"},
+		recovery.ToolNotFound: {
+			"Error: The requested tool does not exist or is not available.",
+			"Error: tool 'get_wether' not found in any workbench",
+			"Tool get_wether not found. Please select a tool that is available.",
+			"Unknown tool lookup_db, should be one of: get_weather, final_answer.",
+		},
+		recovery.InvalidArguments: {
+			"Error while decoding function arguments: unterminated string literal (detected at line 1) (<unknown>, line 1)\n\nPlease make sure we can json.loads() the arguments and retry.",
+			"Function arguments are not a valid JSON object.\n\n Please fix and retry.",
+			"Error: Validation failed for input parameters: strands.tools.decorator.Get_weatherTool() argument after ** must be a mapping, not str",
+			"Error:\nArgument city is required\nNow let's retry: take care not to repeat previous errors! If you have retried several times, try a completely different approach.",
+			"Error:\nArgument city has type 'array' but should be 'string'\nNow let's retry: take care not to repeat previous errors! If you have retried several times, try a completely different approach.",
+		},
+	} {
+		for _, content := range list {
+			if f := judge("get_weather", `{"city":"Paris"}`, content); !f.Failed || f.Category != category || f.Confidence < Threshold {
+				t.Errorf("%q: %v %s %.2f %s %q", content, f.Failed, f.Category, f.Confidence, f.Rule, f.Line)
+			}
+		}
+	}
+	for _, content := range []string{
+		"HTTP Error 404: Not Found",
+		"404 Client Error: Not Found for url: https://api.wx.example/v1",
+		"Client error '404 Not Found' for url 'https://api.wx.example/v1'\nFor more information check: https://developer.mozilla.org/en-US/docs/Web/HTTP/Status/404",
+		"(sqlite3.OperationalError) no such table: users\n[SQL: select * from users]\n(Background on this error at: https://sqlalche.me/e/20/e3q8)",
+		"Failed to invoke Tool `get_weather` with parameters {'city': 'Nowhere'}. Error: city Nowhere is not known to the station list",
+		"Error:\nCode execution failed at line 'print(get_wether(\"Paris\"))' due to: InterpreterError: Forbidden function evaluation: 'get_wether' is not among the explicitly allowed tools or defined/imported in the preceding code",
+	} {
+		if f := judge("get_weather", `{"city":"Paris"}`, content); !f.Failed || f.Category != recovery.CategoryNone {
+			t.Errorf("%q: %v %s %.2f %s %q", content, f.Failed, f.Category, f.Confidence, f.Rule, f.Line)
+		}
+	}
+	for _, content := range []string{
+		"Paris: sunny, 21 degrees, errors in forecast 0, failed sensors: none",
+		"Connection errors: 0",
+		"All connection attempts succeeded",
+		"[Errno 2] is what Python prints for a missing file.\nSee errno.\nSee os.\nSee open.",
+	} {
+		if f := judge("get_weather", `{"city":"Paris"}`, content); f.Failed {
+			t.Errorf("%q: %s %.2f %s %q", content, f.Category, f.Confidence, f.Rule, f.Line)
+		}
+	}
+}
+
+// Two refusals by a validator are the same failure only if it complains of the same, whatever the values were.
+func TestComplaintsOfValidators(t *testing.T) {
+	refuse := func(lines string) recovery.ToolFailure {
+		return judge("get_weather", `{}`, "1 validation error for get_weather\n"+lines+"\n    For further information visit https://errors.pydantic.dev/2.14/v/x")
+	}
+	lacks := refuse("city\n  Field required [type=missing, input_value={'days': 1}, input_type=dict]")
+	if want := "1 validation error for get_weather city: Field required"; lacks.Line != want {
+		t.Errorf("%q, want %q", lacks.Line, want)
+	}
+	if again := refuse("city\n  Field required [type=missing, input_value={'days': 2}, input_type=dict]"); again.Fingerprint != lacks.Fingerprint {
+		t.Errorf("%q differs from %q", again.Line, lacks.Line)
+	}
+	if other := refuse("city\n  Input should be a valid string [type=string_type, input_value=[1], input_type=list]"); other.Fingerprint == lacks.Fingerprint {
+		t.Errorf("%q is the same as %q", other.Line, lacks.Line)
+	}
+}
