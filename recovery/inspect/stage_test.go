@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"reflect"
@@ -141,6 +142,9 @@ func TestMonologueOfAgents(t *testing.T) {
 		"code blocks":        {again("continue", said("system", "Give exactly one command in a code block."), said("user", "Go.")), 1},
 		"results before":     {again("continue", said("user", "Go."), called(1, "ls", "{}"), answered(1, "a b")), 1},
 		"a client's message": {again("No tool was used in the answer. Use a tool, or say that you are done.", said("user", "Go.")), 1},
+		// instructor's words when the model's JSON does not validate
+		"JSON is asked for": {bytes.Replace(again("Correct your JSON ONLY RESPONSE, based on the following errors:\n1 validation error for U\n  Invalid JSON: expected value at line 1 column 1",
+			said("user", "Who is it?")), []byte("{"), []byte(`{"response_format":{"type":"json_object"},`), 1), 0},
 	} {
 		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Request: recovery.Request{Body: parsed(t, c.raw), Mode: recovery.ModeAct}})
 		if len(x.Loops) != c.want {
