@@ -315,7 +315,9 @@ func (v *view) byOutcome() finding {
 		f.rule = "exit-code"
 		return f
 	case v.outcome == failed:
-		f.rule = v.source
+		if f.rule = v.source; len(v.lines) > 0 {
+			f.line = v.lines[v.end()-1].text
+		}
 		return f
 	case v.outcome == unknown && !v.data():
 		if line, ok := v.otherFailure(); ok {

@@ -260,6 +260,20 @@ func TestWordsOfFrameworks(t *testing.T) {
 	}
 }
 
+// What a framework says to the model below every error does not make two errors the same.
+func TestClosingWordsOfFrameworks(t *testing.T) {
+	for _, closing := range []string{
+		"\n Please fix your mistakes.", // LangChain
+		"\nPlease try again or use another tool\nNow let's retry: take care not to repeat previous errors! If you have retried several times, try a completely different approach.\n", // smolagents
+		"\n\nFix the errors and try again.", // Pydantic AI
+	} {
+		a, b := judge("get_weather", `{}`, "Error: city Nowhere is not on the list"+closing), judge("get_weather", `{}`, "Error: the sensor of Rome is away"+closing)
+		if !a.Failed || a.Line != "Error: city Nowhere is not on the list" || a.Fingerprint == b.Fingerprint {
+			t.Errorf("%q: %v %q, and %q", closing, a.Failed, a.Line, b.Line)
+		}
+	}
+}
+
 // Two refusals by a validator are the same failure only if it complains of the same, whatever the values were.
 func TestComplaintsOfValidators(t *testing.T) {
 	refuse := func(lines string) recovery.ToolFailure {
