@@ -213,7 +213,7 @@ func (s *failureContext) nearestTool() fact {
 	case len(same) > 0:
 		return fact{say: "There is no tool " + quoted(wrong) + "; " + listed(same, 3, "and") + " can do that.", call: "Call " + quoted(same[0]) + " instead" + s.requiredParameters(same[0]) + "."}
 	case len(names) <= maxNamed:
-		return fact{say: "There is no tool " + quoted(wrong) + "; there are " + listed(names, maxNamed, "and") + "."}
+		return fact{say: "There is no tool " + quoted(wrong) + ", only " + listed(names, maxNamed, "and") + "."}
 	}
 	return fact{}
 }

@@ -112,6 +112,8 @@ func TestFacts(t *testing.T) {
 		{"a file in a listed directory", agent(bash).run("ls src", "main.py\nutil.py").run("cat util.py", "cat: util.py: No such file or directory\nExit code: 1"), "`src/util.py`"},
 		{"a path in a listing of an absolute directory", agent(ls, read).call("ls", object{"path": "/w"}, "src/util.py\nsrc/main.py").call("read", object{"path": "util.py"}, "Error: ENOENT: no such file or directory, open 'util.py'"), "`/w/src/util.py`"},
 		{"python behind cd", agent(bash).run("cd /w && python a.py", "bash: line 1: python: command not found\nExit code: 127"), "`cd /w && python3 a.py`"},
+		{"an unknown tool beside a single one", agent(tool("get_weather", "Weather.", "*city", "string")).call("lookup_db", object{"q": 1}, "Tool lookup_db not found. Please select a tool that is available."),
+			"no tool `lookup_db`, only `get_weather`."},
 		{"an unknown tool in another one's place", agent(bash, read).call("invalid", object{"tool": "cat", "error": "x"}, "The arguments provided to the tool are invalid: Model tried to call unavailable tool 'cat'. Available tools: bash, read."), "no tool `cat`"},
 		{"a script that is not executable", agent(bash).run("cd /w && ./build.sh x", "/bin/bash: line 1: ./build.sh: Permission denied\nExit code: 126"), "`cd /w && bash ./build.sh x`"},
 		{"a server that says itself what to write", agent(bash).run("python3 -c 'run()'", "Exit code 1\nTraceback (most recent call last):\n  File \"<string>\", line 7, in <module>\nneo4j.exceptions.CypherSyntaxError: {message: replace size() with COUNT {}.}"), ""},
