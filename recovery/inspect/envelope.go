@@ -88,10 +88,12 @@ func (v *view) unwrapFiles(text string) (inner string, ok bool) {
 // unwrapJSON reads results that are one JSON value.
 func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 	m, ok := trajectory.ReadEnvelope(text)
-	if !ok {
+	if v.structured = ok; !ok {
 		return text, "", false
 	}
-	v.structured = true
+	if m.Outcomes > 0 && !v.call.Lists(m.Outcomes) { // of something else than the call
+		return text, "", false
+	}
 	switch {
 	case m.HasExit && (m.HasOutput || m.Fields <= 3):
 		v.setExit(m.Exit, "json-exit-code")
@@ -119,7 +121,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 			v.set(failed, "json-message")
 			return m.Message, "", true
 		}
-		if m.Fields <= 2 && v.outcome == unknown && !v.onlyReads() && v.rules.says(m.Message, shortFailure) && !v.rules.says(m.Message, goesOn) {
+		if m.Fields <= 2 && v.outcome == unknown && !v.onlyReads() && !v.call.Awaits() && v.rules.says(m.Message, shortFailure) && !v.rules.says(m.Message, goesOn) {
 			v.decided = finding{true, recovery.CategoryNone, possible, "json-message", m.Message}
 		}
 	}
@@ -315,7 +317,7 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 		v.set(failed, "exception-text")
 		return text, "", false
 	}
-	if v.rules.Submatch(v.rules.of[errorHead], l.hits, &s) == nil || listsMessages(text) || v.outcome == unknown && v.onlyReads() || // content that the command read
+	if v.rules.Submatch(v.rules.of[errorHead], l.hits, &s) == nil || listsMessages(text) || v.outcome != failed && v.onlyReads() || // content that the command read
 		v.kind == trajectory.Reader && (len(text) > 2000 || strings.Count(text, "\n") > 20) { // a file that begins with such a line
 		return text, "", false
 	}
@@ -338,17 +340,19 @@ var namedHead = recovery.NewPattern(`^\[([a-z]\w{1,60})(?:\]| for )`)
 
 const namedEnd = "] Result:"
 
-// toolFailed is the sentence before the error.
-const toolFailed = "The tool execution failed with the following error:"
+// toolFailed matches the sentence before the error: of Cline, of Kimi Code, which puts the duration before it, and of
+// OpenHands.
+var toolFailed = recovery.NewPattern(`^(?:The tool execution failed with the following error:|` +
+	`(?:Wall time: [\d.]+ seconds\n)?<system>ERROR: Tool execution failed\.</system>|\[An error occurred during execution\.\])`)
 
 // surroundings follow a result in the user message.
 const surroundings = "\n<environment_details>"
 
 // unwrapNamed removes that line, or the sentence before an error.
 func (v *view) unwrapNamed(text string) (inner string, ok bool) {
-	if inner, ok := strings.CutPrefix(text, toolFailed); ok {
+	if head := toolFailed.FindString(text); head != "" {
 		v.set(failed, "error-envelope")
-		inner, _, _ = strings.Cut(inner, surroundings)
+		inner, _, _ = strings.Cut(text[len(head):], surroundings)
 		inner = strings.TrimSpace(inner)
 		if body, whole := wholeError(inner); whole {
 			return body, true

@@ -489,11 +489,15 @@ func (v *view) editRefused() finding {
 	if len(v.lines) == 0 || v.outcome == succeeded || v.kind == trajectory.Reader {
 		return finding{}
 	}
-	r := v.first(0, edits)
+	at := 0
+	if v.source == "json-error" && len(v.lines) > 1 && !strings.Contains(v.lines[0].text, " ") { // the error's name
+		at = 1
+	}
+	r := v.first(at, edits)
 	if r == nil {
 		return finding{}
 	}
-	f := finding{true, recovery.InvalidArguments, worded, r.Name, v.lines[0].text}
+	f := finding{true, recovery.InvalidArguments, worded, r.Name, v.lines[at].text}
 	switch r.Class {
 	case classNames[editRefused]:
 		if r.Sure == guess {

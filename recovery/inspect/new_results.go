@@ -54,13 +54,13 @@ func (h *history) isAgent() bool {
 	if len(h.Body.Tools()) > 0 || h.Fenced() {
 		return true
 	}
-	if h.Body.ResponseFormat() {
-		return false // its answers are the JSON that is asked for, not announcements of calls
-	}
 	for k := range h.turns {
 		if len(h.load(k).steps) > 0 {
 			return true
 		}
+	}
+	if h.Body.ResponseFormat() {
+		return false // its answers are the JSON that is asked for, not announcements of calls
 	}
 	persons := h.userMessages()
 	return len(persons) > 0 && !h.rules.says(h.List[persons[len(persons)-1].index].Text(), toGoOn)

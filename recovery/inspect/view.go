@@ -63,7 +63,7 @@ func (v *view) open(call *trajectory.Call, content string, flagged bool) {
 	*v.hits = (*v.hits)[:0]
 	*v = view{rules: l, kind: call.Kind(), call: call, stderr: -1, lineBuffer: v.lineBuffer, hits: v.hits}
 	text := trajectory.Ends(content, headWindow, tailWindow)
-	if whole := strings.TrimSpace(content); len(whole) > len(text) && whole[0] == '{' {
+	if whole := strings.TrimSpace(content); len(whole) > len(text) && (whole[0] == '{' || strings.HasPrefix(whole, "[{")) {
 		text = whole // JSON cannot be parsed in parts
 	}
 	stderr := ""

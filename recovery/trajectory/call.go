@@ -212,6 +212,14 @@ func (c *Call) appendKey(dst []byte, v gjson.Result) []byte {
 	return dst
 }
 
+// Lists reports whether the call has a list of n elements, or arguments that are unknown.
+func (c *Call) Lists(n int) bool {
+	t := strings.TrimSpace(c.Arguments)
+	return t == "" || t[0] == '{' && readable(t) && slices.ContainsFunc(members(gjson.Parse(t)), func(m member) bool {
+		return m.value.IsArray() && int(m.value.Get("#").Int()) == n
+	})
+}
+
 // isWaitTime reports whether a number with this name is a waiting time.
 func isWaitTime(name string) bool {
 	for _, w := range NameWords(name) {

@@ -40,6 +40,7 @@ type Envelope struct {
 	Ending    string // the wrapper's text below the output
 	Logged    bool   // it is a log entry
 	Record    bool   // it has the id of a record
+	Outcomes  int    // length of a list with the outcome of each element of the call; 0 for all else
 }
 
 // ReadEnvelope parses a result that is one JSON value: of Codex, mini-swe-agent, MCP, and of the many that
@@ -52,7 +53,9 @@ func ReadEnvelope(text string) (e Envelope, ok bool) {
 	}
 	root := gjson.Parse(text)
 	if root.IsArray() {
-		e.Output = partsText(root)
+		if e.Output = partsText(root); e.Output == "" {
+			e.readOutcomes(root)
+		}
 		e.HasOutput = e.Output != ""
 		return e, true
 	}
@@ -61,6 +64,40 @@ func ReadEnvelope(text string) (e Envelope, ok bool) {
 	}
 	e.read(root)
 	return e, true
+}
+
+// readOutcomes reads [{"result": …, "success": true}, {"error": …, "success": false}, …], which tools return that
+// take a list. What failed is the failure of the call, without the output of the others.
+func (m *Envelope) readOutcomes(list gjson.Result) {
+	var output, failures []string
+	n := 0
+	list.ForEach(func(_, element gjson.Result) bool {
+		var one Envelope
+		if n++; element.IsObject() {
+			one.read(element)
+		}
+		if one.Said == Unknown || !one.HasOutput || one.Record || one.Logged {
+			n = 0
+			return false
+		}
+		if one.Said == Succeeded {
+			output = append(output, one.Output)
+			return true
+		}
+		if !strings.Contains(one.Output, one.Failure) {
+			failures = append(failures, one.Failure)
+		}
+		failures = append(failures, one.Output)
+		m.Said = Failed
+		return true
+	})
+	if m.Outcomes = n; n == 0 {
+		m.Said = Unknown
+		return
+	}
+	if m.Failure = joined(failures); m.Said == Unknown {
+		m.Said, m.Output = Succeeded, joined(output)
+	}
 }
 
 // wrappedObject returns the object that is the only member of another one, under the name of a response:

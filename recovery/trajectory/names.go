@@ -13,7 +13,7 @@ import (
 const maxCallArguments = 16 << 10
 
 // commandNames are the names of arguments that contain a command line.
-var commandNames = setOf("command, cmd, script, commandline, command_line, bash_command, shell_command")
+var commandNames = setOf("command, commands, cmd, script, commandline, command_line, bash_command, shell_command")
 
 // parameter matches an argument in a text protocol's call.
 var parameter = recovery.NewPattern(`(?s)<parameter=([\w.-]{1,80})>\s*(.*?)\s*</parameter>`)
@@ -42,20 +42,23 @@ func CommandIn(arguments string) string {
 	command := ""
 	gjson.Parse(s).ForEach(func(key, value gjson.Result) bool {
 		if commandNames[strings.ToLower(key.Str)] {
-			command = lineOf(value)
+			command = lineOf(key.Str, value)
 		}
 		return command == ""
 	})
 	return command
 }
 
-// lineOf returns a command line that is given as a text or as a list of words.
-func lineOf(command gjson.Result) string {
+// lineOf returns a command line that is given as a text, as a list of words, or as a list of commands.
+func lineOf(name string, command gjson.Result) string {
 	if !command.IsArray() {
 		return command.String()
 	}
 	var words []string
 	command.ForEach(func(_, w gjson.Result) bool { words = append(words, w.String()); return true })
+	if strings.EqualFold(name, "commands") {
+		return strings.Join(words, "\n")
+	}
 	if len(words) == 3 && strings.HasPrefix(words[1], "-") && strings.HasSuffix(words[1], "c") {
 		return words[2] // bash -lc "…"
 	}
