@@ -44,6 +44,11 @@ func TestResultsOfClients(t *testing.T) {
 		{"patch", `{"path":"src/calc.py","patch":"x"}`, "Error during execution: Patch failed: original chunk not found in file\n", true, recovery.InvalidArguments},
 		// mini-swe-agent
 		{"bash", `{"command":"cd /nonexistent && ls"}`, "{\n  \"returncode\": 2,\n  \"output\": \"/bin/sh: 1: cd: can\\u0027t cd to /nonexistent\\n\"\n}", true, recovery.FileNotFound},
+		// readers of files that return Python's str(exception), and smolagents' mark before it
+		{"read_file", `{"path":"a.csv"}`, "[Errno 13] Permission denied: 'a.csv'", true, recovery.PermissionDenied},
+		{"read_file", `{"path":"a.csv"}`, "Observation:\n[Errno 2] No such file or directory: 'a.csv'", true, recovery.FileNotFound},
+		{"read_file", `{"path":"a.csv"}`, "Observation:\nError: a.csv does not exist", true, recovery.FileNotFound},
+		{"read_file", `{"path":"a.md"}`, "Observation:\n# Error codes\nENOENT: no such file\nEPERM: not permitted", false, recovery.CategoryNone},
 	} {
 		f := judge(c.tool, c.args, c.content)
 		if f.Failed != c.failed || f.Category != c.category || f.Category != recovery.CategoryNone && f.Confidence < Threshold {

@@ -61,6 +61,9 @@ func (v *view) unwrapRead(text string) (inner, errors string, ok bool) {
 	if strings.HasPrefix(text, "<tool_use_error>") || strings.HasPrefix(text, "<error>") {
 		return v.unwrapTags(text)
 	}
+	if inner, ok := strings.CutPrefix(text, "Observation:"); ok { // of a text protocol
+		return inner, "", true
+	}
 	inner, ok = v.unwrapFiles(text)
 	return inner, "", ok
 }

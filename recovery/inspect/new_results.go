@@ -38,14 +38,14 @@ func (s *Stage) hasNewResults(b *transcript.Body) bool {
 
 // actionSigns are the signs of a call in a text message; every such message contains one of them, as JSON
 // encodes it.
-var actionSigns = []string{"```", "<", `\u003c`, `\u003C`, "ction:"}
+var actionSigns = []string{"```", "<", `\u003c`, `\u003C`, "ction:", "Calling tools:"}
 
 // observable reports cheaply whether the message after the assistant's message i may be an observation of a text
 // protocol.
 func observable(b *transcript.Body, i int) bool {
 	raw := b.Messages()[i].Raw()
 	return slices.ContainsFunc(actionSigns, func(sign string) bool { return bytes.Contains(raw, []byte(sign)) }) &&
-		len(b.Tools()) == 0 && trajectory.IsObservation(b, i+1)
+		trajectory.IsObservation(b, i+1)
 }
 
 // isAgent reports whether the conversation is an agent's, and not a person's who asks the model to go on: it has

@@ -1,8 +1,11 @@
 package trajectory
 
 import (
+	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -16,6 +19,7 @@ const (
 	protocolNone             // native tool calls, or a conversation between people
 	protocolTagged           // only explicitly marked actions
 	protocolFenced           // the instructions say that a code block is an action
+	protocolListed           // tools are offered, and their calls stand in the text as a list of Python's
 )
 
 // maxAction limits the part of an assistant's text that is searched for an action, in bytes.
@@ -42,7 +46,9 @@ var (
 	// actionLine matches ReAct's action.
 	actionLine = recovery.NewPattern(`(?m)^\**Action:?\**:?[ \t]*([\w. -]{1,80}?)[ \t]*(?:\[(.*)\])?[ \t]*$`)
 	inputLine  = recovery.NewPattern(`(?ms)^\**Action Input:?\**:?[ \t]*(.*)`)
-	nameInJSON = recovery.NewPattern(`"(?:name|tool|function)"\s*:\s*"([\w.-]{1,80})"`)
+	// listedCalls matches how smolagents writes down the calls of a turn, whether they were native or not.
+	listedCalls = recovery.NewPattern(`(?s)\bCalling tools:\n\[\{'id': .{1,200}?'function': \{'name': '([\w.-]{1,80})', 'arguments': (.*)\}\}\]\s*$`)
+	nameInJSON  = recovery.NewPattern(`"(?:name|tool|function)"\s*:\s*"([\w.-]{1,80})"`)
 
 	// fencedActions matches instructions that make code blocks actions.
 	fencedActions = recovery.NewPattern(`(?i)bash-\$|special interface|one (?:command|action|bash command|code block) at a time|(?:single|` +
@@ -92,6 +98,9 @@ func findAction(text string) (a action, ok bool) {
 	if m := lastMatch(commandTag, text); m != nil {
 		return action{runner(m[1]), m[2], true}, true
 	}
+	if a, ok := listedAction(text); ok {
+		return a, true
+	}
 	if m := lastMatch(actionLine, text); m != nil {
 		a := action{strings.TrimSpace(m[1]), m[2], true}
 		if in := lastMatch(inputLine, text); in != nil {
@@ -107,6 +116,22 @@ func findAction(text string) (a action, ok bool) {
 		return action{}, false
 	}
 	return action{tool: runner(m[1]), arguments: strings.TrimSpace(m[2])}, true
+}
+
+// callsHead begins such a list, as JSON encodes it.
+const callsHead = `Calling tools:\n[{`
+
+// listedAction returns the first of the listed calls. Python's quotes become JSON's where that is all they differ in.
+func listedAction(text string) (a action, ok bool) {
+	m := listedCalls.FindStringSubmatch(text)
+	if m == nil {
+		return action{}, false
+	}
+	arguments := strings.Trim(m[2], "'") // a text that the tool takes, or that is no JSON
+	if s := strings.ReplaceAll(arguments, "'", `"`); gjson.Valid(s) {
+		arguments = s
+	}
+	return action{m[1], arguments, true}, true
 }
 
 // runner returns the tool that runs what stands in a tag or in a code block of a language.
@@ -136,13 +161,17 @@ func (h *History) Observation(i int) (res recovery.ToolResult, ok bool) {
 		return res, false
 	}
 	text := h.List[i].Text()
-	a, ok := findAction(h.List[i-1].Text())
+	find := findAction
+	if h.callProtocol() == protocolListed {
+		find = listedAction
+	}
+	a, ok := find(h.List[i-1].Text())
 	res = recovery.ToolResult{Index: i, Caller: i - 1, Tool: a.tool, Arguments: a.arguments, Content: text}
 	return res, ok && !feedback.MatchString(text) && (a.explicit || h.Fenced() ||
 		observationHead.MatchString(text[:min(len(text), maxSign)]) || observationTail.MatchString(text[max(0, len(text)-maxSign):]))
 }
 
-// Textual reports whether calls may be part of the assistant's text, because there are no native ones.
+// Textual reports whether calls may be part of the assistant's text, because none of the history are native.
 func (h *History) Textual() bool { return h.callProtocol() != protocolNone }
 
 // Fenced reports whether the instructions say that a code block is an action.
@@ -164,6 +193,11 @@ func (h *History) findProtocol() protocol {
 		}
 	}
 	if len(h.Body.Tools()) > 0 {
+		if slices.ContainsFunc(h.List, func(m transcript.Message) bool {
+			return m.Role == transcript.RoleAssistant && bytes.Contains(m.Raw(), []byte(callsHead)) && len(m.ToolCalls()) == 0
+		}) {
+			return protocolListed
+		}
 		return protocolNone
 	}
 	first := max(0, slices.IndexFunc(h.List, func(m transcript.Message) bool { return m.Role == transcript.RoleAssistant }))
