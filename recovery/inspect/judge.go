@@ -106,7 +106,7 @@ func (v *view) complaints(heading string) (list string) {
 		switch {
 		case ok:
 			list += " " + text
-		case !strings.ContainsAny(text, " "):
+		case !strings.Contains(text, " "):
 			list += "; " + text + ":"
 		}
 	}
