@@ -61,7 +61,7 @@ func (v *view) unwrapRead(text string) (inner, errors string, ok bool) {
 	if strings.HasPrefix(text, "<tool_use_error>") || strings.HasPrefix(text, "<error>") {
 		return v.unwrapTags(text)
 	}
-	if inner, ok := strings.CutPrefix(text, "Observation:"); ok { // of a text protocol
+	if inner, ok := strings.CutPrefix(text, "Observation:"); ok { // an agent's, and no file's: the other words of class output_head also begin files
 		return inner, "", true
 	}
 	inner, ok = v.unwrapFiles(text)

@@ -38,12 +38,18 @@ func (s *Stage) hasNewResults(b *transcript.Body) bool {
 
 // actionSigns are the signs of a call in a text message; every such message contains one of them, as JSON
 // encodes it.
-var actionSigns = []string{"```", "<", `\u003c`, `\u003C`, "ction:", "Calling tools:"}
+var actionSigns = []string{"```", "<", `\u003c`, `\u003C`, "ction:", listSign}
+
+// listSign is the only sign of a call in a text message of a request that offers tools.
+const listSign = "Calling tools:"
 
 // observable reports cheaply whether the message after the assistant's message i may be an observation of a text
 // protocol.
 func observable(b *transcript.Body, i int) bool {
 	raw := b.Messages()[i].Raw()
+	if len(b.Tools()) > 0 && !bytes.Contains(raw, []byte(listSign)) {
+		return false
+	}
 	return slices.ContainsFunc(actionSigns, func(sign string) bool { return bytes.Contains(raw, []byte(sign)) }) &&
 		trajectory.IsObservation(b, i+1)
 }

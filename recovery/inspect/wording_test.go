@@ -199,7 +199,8 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 }
 
 // What frameworks for agents give for the result of a tool that raised, that does not exist, or whose arguments they refuse:
-// autogen, agno, LlamaIndex, smolagents, Strands and Haystack sent these.
+// autogen, agno, LlamaIndex, smolagents, Strands and Haystack sent these; some messages of requests, httpx, aiohttp and
+// SQLAlchemy were written down in their known forms.
 func TestWordsOfFrameworks(t *testing.T) {
 	for category, list := range map[recovery.Category][]string{
 		recovery.NetworkError: {

@@ -19,7 +19,7 @@ const (
 	protocolNone             // native tool calls, or a conversation between people
 	protocolTagged           // only explicitly marked actions
 	protocolFenced           // the instructions say that a code block is an action
-	protocolListed           // tools are offered, and their calls stand in the text as a list of Python's
+	protocolListed           // tools are offered, and their calls stand in the text as a Python list
 )
 
 // maxAction limits the part of an assistant's text that is searched for an action, in bytes.
@@ -121,7 +121,8 @@ func findAction(text string) (a action, ok bool) {
 // callsHead begins such a list, as JSON encodes it.
 const callsHead = `Calling tools:\n[{`
 
-// listedAction returns the first of the listed calls. Python's quotes become JSON's where that is all they differ in.
+// listedAction returns the first of the listed calls; further ones are part of its arguments. Python's quotes become JSON's
+// if nothing else differs.
 func listedAction(text string) (a action, ok bool) {
 	m := listedCalls.FindStringSubmatch(text)
 	if m == nil {
@@ -171,7 +172,7 @@ func (h *History) Observation(i int) (res recovery.ToolResult, ok bool) {
 		observationHead.MatchString(text[:min(len(text), maxSign)]) || observationTail.MatchString(text[max(0, len(text)-maxSign):]))
 }
 
-// Textual reports whether calls may be part of the assistant's text, because none of the history are native.
+// Textual reports whether calls may be part of the assistant's text, because no call in the history is native.
 func (h *History) Textual() bool { return h.callProtocol() != protocolNone }
 
 // Fenced reports whether the instructions say that a code block is an action.

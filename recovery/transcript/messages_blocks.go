@@ -83,8 +83,8 @@ func (b *Body) block(raw []byte) (e element) {
 	return e
 }
 
-// isReminder reports whether a text beside results is one that Claude Code adds by itself: a system reminder, or what it says
-// when a search has loaded tools.
+// isReminder reports whether a text beside results is one that Claude Code adds by itself: a system reminder, or the
+// "Tool loaded." after a search for tools.
 func isReminder(text []byte) bool {
 	if !isString(text) {
 		return false
