@@ -23,10 +23,11 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
-// settings keep waits short, and memory from growing with the sessions of a day.
+// settings keep waits short, and memory from growing with the sessions of a day. The
+// drain is longer than a request may take: a slow machine loses no answer by it.
 // UP, LOOSE and TLS are the upstreams, STORE is the store, %d changes with every reload.
 const settings = `
-drain: 20s
+drain: 90s
 upstreams:
   default: {url: "UP/v1", passthrough: true, profile: hosted, prefill: assistant}
   keyed: {url: "UP/v1", profile: hosted, prefill: assistant, keys: [{name: a, env: KEY_A}, {name: b, env: KEY_B}]}
@@ -137,9 +138,9 @@ func (g *gateway) stop() error {
 			return fmt.Errorf("%s ended with %w\n%s", g.name, err, g.lastWords())
 		}
 		return nil
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		_ = cmd.Process.Kill()
-		return fmt.Errorf("%s was still there after 30 s", g.name)
+		return fmt.Errorf("%s was still there after two minutes", g.name)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestRollOver(t *testing.T) {
 	}
 	secure, ca := certified(t, dir)
 	up := upstreamtest.New(upstreamtest.Options{KeepRequests: -1, TLS: secure}).Start(t)
-	settings := fmt.Sprintf("drain: 20s\nupstreams: {default: {url: %q, ca_file: %q, keys: [{name: a, env: KEY_A}]}}\n"+
+	settings := fmt.Sprintf("drain: 90s\nupstreams: {default: {url: %q, ca_file: %q, keys: [{name: a, env: KEY_A}]}}\n"+
 		"recovery: {backoff_min: 20ms, backoff_max: 50ms}\nstore: {redis: {url: %q}}\n", up.URL()+"/v1", ca, storetest.StartRedis(t).URL())
 	var replicas []*gateway
 	for _, name := range []string{"one", "two"} {
