@@ -247,7 +247,7 @@ func (r *Request) Known(t Target) Target { return r.Betas.Known(t) }
 func (x *Exchange) PersonSpokeLast() bool {
 	list := x.Body.Messages()
 	last := list[len(list)-1]
-	return last.Role == transcript.RoleUser && !slices.ContainsFunc(x.Results, func(r ToolFailure) bool { return r.Index == last.Index })
+	return last.Role == transcript.RoleUser && !last.Reminder() && !slices.ContainsFunc(x.Results, func(r ToolFailure) bool { return r.Index == last.Index })
 }
 
 // Actions returns the recoveries so far, for the header X-Rebound-Recovery.

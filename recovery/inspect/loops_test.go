@@ -125,6 +125,8 @@ func TestLoops(t *testing.T) {
 		{"a person spoke between", notFound + "\n> try again" + notFound, ""},
 		{"a person spoke after", times(2, notFound) + "\n> leave it", ""},
 		{"a client's reminder", times(3, notFound+"\n> [reminder] keep the list of tasks up to date"), "same_error 2 [bash]"},
+		{"reminders of a client that differ", notFound + "\n> <system-reminder>3 tasks are open</system-reminder>" + notFound + "\n> <system-reminder>2 tasks are open</system-reminder>", "same_error 2 [bash]"},
+		{"a person's words behind a reminder", notFound + "\n> <system-reminder>3 tasks are open</system-reminder> try again" + notFound, ""},
 		{"the same question twice", "< hello\n> what is there?" + listing + "\n< three files\n> what is there?" + listing, ""},
 		{"poll, twice", times(2, polled), ""},
 		{"poll, without a pause", times(3, polled), ""},

@@ -13,15 +13,15 @@ type userMessage struct {
 	words uint64 // hash of its content, 0 if not computed
 }
 
-// userMessages returns the messages of the user. In text protocols it excludes observations, and what may be one before the
-// inspected turns.
+// userMessages returns the messages of the user, without the client's reminders. In text protocols it excludes observations,
+// and what may be one before the inspected turns.
 func (h *history) userMessages() []userMessage {
 	if h.usersRead {
 		return h.users
 	}
 	h.usersRead = true
 	for i, m := range h.List {
-		if m.Role != transcript.RoleUser {
+		if m.Role != transcript.RoleUser || m.Reminder() {
 			continue
 		}
 		if i > 0 && h.List[i-1].Role == transcript.RoleAssistant && h.Textual() {

@@ -64,32 +64,3 @@ func acknowledges(b *transcript.Body, m transcript.Message) bool {
 	}
 	return false
 }
-
-// reminder begins a block that some clients add to a user's message for one request.
-const reminder = "<system-reminder>"
-
-// userText returns a user's text without the blocks that clients add for one request. It works in place.
-func userText(text []byte) []byte {
-	return bytes.TrimSpace(without(text, reminder, "</system-reminder>"))
-}
-
-// without removes all blocks from open to the next shut, in place.
-func without(text []byte, open, shut string) []byte {
-	i := bytes.Index(text, []byte(open))
-	if i < 0 {
-		return text
-	}
-	out := text[:i]
-	for rest := text[i:]; ; {
-		i := bytes.Index(rest, []byte(open))
-		if i < 0 {
-			return append(out, rest...)
-		}
-		end := bytes.Index(rest[i:], []byte(shut))
-		if end < 0 {
-			return append(out, rest...)
-		}
-		out = append(out, rest[:i]...)
-		rest = rest[i+end+len(shut):]
-	}
-}

@@ -231,12 +231,12 @@ func (k *keyed) flush() {
 // message adds the parts of one message's content that identify a conversation: its cleaned text and its attachments.
 func (k *keyed) message(label byte, b *transcript.Body, i int) {
 	m := b.Messages()[i]
-	clean := userText
+	clean := transcript.WithoutReminders
 	if m.Role == transcript.RoleAssistant {
 		clean = recovery.WithoutThoughts
 	}
 	text, alone := plain(b, m)
-	if !alone || bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte(reminder)) {
+	if !alone || bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte(transcript.ReminderTag)) {
 		if n := m.End - m.Start; cap(k.buf) < n {
 			k.buf = make([]byte, 0, n)
 		}

@@ -61,22 +61,6 @@ func FuzzMaskDates(f *testing.F) {
 	})
 }
 
-func TestTexts(t *testing.T) {
-	for in, want := range map[string]string{
-		"a": "a", " a\n": "a",
-		"a<system-reminder>x</system-reminder>b":                                          "ab",
-		"<system-reminder>x</system-reminder>a<system-reminder>\ny\n</system-reminder>\n": "a",
-		"a <system-reminder> left open":                                                   "a <system-reminder> left open",
-		"<system-reminder>x</system-reminder>a <system-reminder> left open":               "a <system-reminder> left open",
-		"<system-reminder>x</system-reminder></system-reminder>":                          "</system-reminder>",
-		"<think>kept</think>":                                                             "<think>kept</think>",
-	} {
-		if got := string(userText([]byte(in))); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestSide(t *testing.T) {
 	with := func(s string) string {
 		return strings.Replace(s, `"model"`, `"tools":[{"type":"function","function":{"name":"bash"}}],"model"`, 1)

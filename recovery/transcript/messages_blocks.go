@@ -101,11 +101,37 @@ func isReminder(text []byte) bool {
 	return bytes.HasPrefix(head, []byte("<system-reminder")) || string(head) == "Tool loaded."
 }
 
-// Reminder reports whether the message is a text that the client itself put beside results. Old ones are seldom
-// instructions: Claude Code says in them which files have changed, and repeats what still holds.
+// Reminder reports whether the message is a text of the client itself: one that it put beside results, or a user's message
+// that holds system reminders and nothing else. Old ones are seldom instructions: clients say in them which files have
+// changed, and repeat what still holds.
 func (m Message) Reminder() bool {
-	e := &m.body.elements[m.first]
-	return e.split > 0 && e.kind == blockReminder
+	if e := &m.body.elements[m.first]; e.split > 0 {
+		return e.kind == blockReminder
+	}
+	return m.Role == RoleUser && bytes.Contains(m.Raw(), []byte("system-reminder")) && len(WithoutReminders(m.AppendText(nil))) == 0 && len(m.AppendMedia(nil)) == 0
+}
+
+// ReminderTag begins a block that clients add to a user's message by themselves.
+const ReminderTag = "<system-reminder>"
+
+// WithoutReminders returns a user's text without the system reminders that clients add to it, and without white space
+// around it. It works in place.
+func WithoutReminders(text []byte) []byte {
+	const shut = "</system-reminder>"
+	out, rest := text[:0], text
+	for {
+		i := bytes.Index(rest, []byte(ReminderTag))
+		if i < 0 {
+			break
+		}
+		end := bytes.Index(rest[i:], []byte(shut))
+		if end < 0 {
+			break
+		}
+		out = append(out, rest[:i]...)
+		rest = rest[i+end+len(shut):]
+	}
+	return bytes.TrimSpace(append(out, rest...))
 }
 
 func blockType(block []byte) string {

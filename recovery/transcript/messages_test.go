@@ -2,6 +2,7 @@ package transcript_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -266,6 +267,36 @@ func longSession(r *rand.Rand) string {
 		}
 	}
 	return `{"model":"m","max_tokens":9,"messages":[` + strings.Join(messages, ",") + `]}`
+}
+
+// Reminders that a client adds to a user's message are not the user's words; a message of reminders alone is a reminder in
+// every format.
+func TestReminders(t *testing.T) {
+	for in, want := range map[string]string{
+		"a": "a", " a\n": "a",
+		"a<system-reminder>x</system-reminder>b":                                          "ab",
+		"<system-reminder>x</system-reminder>a<system-reminder>\ny\n</system-reminder>\n": "a",
+		"a <system-reminder> left open":                                                   "a <system-reminder> left open",
+		"<system-reminder>x</system-reminder>a <system-reminder> left open":               "a <system-reminder> left open",
+		"<system-reminder>x</system-reminder></system-reminder>":                          "</system-reminder>",
+		"<system-reminder>x</system-reminder>\n<system-reminder>y</system-reminder>":      "",
+		"<think>kept</think>": "<think>kept</think>",
+	} {
+		if got := string(transcript.WithoutReminders([]byte(in))); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+		said, _ := json.Marshal(in)
+		for _, f := range []transcript.Format{transcript.Chat, transcript.Responses, transcript.Messages} {
+			list := "messages"
+			if f == transcript.Responses {
+				list = "input"
+			}
+			b := recoverytest.Parse(t, fmt.Sprintf(`{"model":"m","max_tokens":1,%q:[{"role":"user","content":%s}]}`, list, said), f)
+			if got := b.Messages()[0].Reminder(); got != (want == "") {
+				t.Errorf("%v, %q: reminder %v", f, in, got)
+			}
+		}
+	}
 }
 
 // What Claude Code says by itself beside results is none of the user's words.
