@@ -218,7 +218,7 @@ func TestChanges(t *testing.T) {
 				var got []bool
 				g := newRig(map[string][]step{"a": {busy}, "b": {ok}})
 				g.Conformer = c.conformer
-				g.Strategies = []recovery.Strategy{proposes{"resend", func(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+				g.Strategies = []recovery.Strategy{{Name: "resend", Propose: func(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 					got = append(got, s.Changes(0, c.edit))
 					return recovery.Action{}, false
 				}}}
@@ -235,7 +235,7 @@ func TestChanges(t *testing.T) {
 		var got []bool
 		g := newRig(map[string][]step{"a": {busy}})
 		g.Conformer = breakingEdit{}
-		g.Strategies = []recovery.Strategy{proposes{"resend", func(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+		g.Strategies = []recovery.Strategy{{Name: "resend", Propose: func(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 			got = append(got, s.Changes(0, recovery.Edit{Field: "seed", Drop: true}))
 			return recovery.Action{}, false
 		}}}

@@ -365,7 +365,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		if !ok || !r.allowed(&a) || !r.inTime(&a, f) || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
 			continue
 		}
-		a.Strategy = st.Name()
+		a.Strategy = st.Name
 		a = r.keepNote(a, f)
 		r.measure(a)
 		r.recordAction(a, f)
@@ -380,7 +380,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 
 // propose asks one strategy. A strategy that panics proposes nothing.
 func (r *run) propose(st Strategy, s *Situation, f *Failure) (a Action, ok bool) {
-	r.guard(st.Name(), func() { a, ok = st.Propose(s, f) })
+	r.guard(st.Name, func() { a, ok = st.Propose(s, f) })
 	return a, ok
 }
 
@@ -427,7 +427,7 @@ func (r *run) observe(s *Situation, f *Failure) {
 	for st := range r.planned(f.Spec.Plan) {
 		if a, ok := r.propose(st, s, f); ok {
 			ev := r.event(EventRecoveryAttempt, f)
-			ev.Strategy, ev.Wait, ev.Observed = st.Name(), a.Wait, true
+			ev.Strategy, ev.Wait, ev.Observed = st.Name, a.Wait, true
 			r.Observer.Observe(ev)
 			return
 		}
@@ -438,7 +438,7 @@ func (r *run) observe(s *Situation, f *Failure) {
 func (e *Engine) planned(names []string) iter.Seq[Strategy] {
 	return func(yield func(Strategy) bool) {
 		for _, name := range names {
-			if i := slices.IndexFunc(e.Strategies, func(st Strategy) bool { return st.Name() == name }); i >= 0 && !yield(e.Strategies[i]) {
+			if i := slices.IndexFunc(e.Strategies, func(st Strategy) bool { return st.Name == name }); i >= 0 && !yield(e.Strategies[i]) {
 				return
 			}
 		}

@@ -15,7 +15,7 @@ import (
 func always(actions ...recovery.Action) (list []recovery.Strategy) {
 	n := 0
 	for _, name := range []string{"wait", "resend", "reask", "resume", "mend_history"} {
-		list = append(list, proposes{name, func(*recovery.Situation, *recovery.Failure) (recovery.Action, bool) {
+		list = append(list, recovery.Strategy{Name: name, Propose: func(*recovery.Situation, *recovery.Failure) (recovery.Action, bool) {
 			if n++; n > len(actions) {
 				return recovery.Action{}, false
 			}

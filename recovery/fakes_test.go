@@ -462,21 +462,10 @@ func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
 // bubble runs a test with a clock of its own. It fails when a goroutine stays.
 func bubble(t *testing.T, f func(t *testing.T)) { t.Helper(); synctest.Test(t, f) }
 
-// proposes is a strategy that is a function.
-type proposes struct {
-	name string
-	f    func(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool)
-}
-
-func (p proposes) Name() string { return p.name }
-func (p proposes) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
-	return p.f(s, f)
-}
-
 // inTurn proposes one action after the other; what is set of each is given.
 func inTurn(name string, actions ...recovery.Action) recovery.Strategy {
 	n := 0
-	return proposes{name, func(*recovery.Situation, *recovery.Failure) (recovery.Action, bool) {
+	return recovery.Strategy{Name: name, Propose: func(*recovery.Situation, *recovery.Failure) (recovery.Action, bool) {
 		if n++; n > len(actions) {
 			return recovery.Action{}, false
 		}

@@ -83,13 +83,6 @@ func (c breakingClassifier) Classify(ev recovery.Evidence) recovery.Diagnosis {
 	return c.Classifier.Classify(ev)
 }
 
-type breakingStrategy string
-
-func (s breakingStrategy) Name() string { return string(s) }
-func (breakingStrategy) Propose(*recovery.Situation, *recovery.Failure) (recovery.Action, bool) {
-	panic("no such target")
-}
-
 type breakingKeeper struct{}
 
 func (breakingKeeper) Keep(string, recovery.Target) { panic("no such pin") }
@@ -98,8 +91,8 @@ func (breakingKeeper) Keep(string, recovery.Target) { panic("no such pin") }
 func (g *rig) breaks(name string) {
 	list := slices.Clone(g.Strategies)
 	for i, st := range list {
-		if st.Name() == name {
-			list[i] = breakingStrategy(name)
+		if st.Name == name {
+			list[i].Propose = func(*recovery.Situation, *recovery.Failure) (recovery.Action, bool) { panic("no such target") }
 		}
 	}
 	g.Strategies = list

@@ -4,9 +4,9 @@ import "time"
 
 // Strategy is one way to retry. Propose describes the next attempt after a failure; false means that the strategy cannot
 // help. It is pure: it makes no I/O and does not sleep.
-type Strategy interface {
-	Name() string
-	Propose(s *Situation, f *Failure) (Action, bool)
+type Strategy struct {
+	Name    string
+	Propose func(s *Situation, f *Failure) (Action, bool)
 }
 
 // Action describes the next attempt.

@@ -34,7 +34,7 @@ func TestComplete(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	planned := map[string]bool{}
 	for _, st := range strategy.All() {
-		planned[st.Name()] = false
+		planned[st.Name] = false
 	}
 	if got, want := len(classify.Specs()), len(classes); got != want {
 		t.Errorf("%d rows for %d classes", got, want)

@@ -10,13 +10,7 @@ import (
 
 // AdaptParameter renames or drops a field that a target refuses. It drops only fields that do not change what the client
 // asked for, such as sampling parameters and reasoning effort; see recovery.Droppable.
-type AdaptParameter struct{}
-
-// Name is the name that plans use.
-func (AdaptParameter) Name() string { return "adapt_parameter" }
-
-// Propose implements recovery.Strategy.
-func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func AdaptParameter(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	x := s.Exchange
 	i := s.Current(f)
 	c := &x.Candidates[i]
@@ -24,13 +18,7 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	if f.Facts.Param != "" {
 		names = append([]string{f.Facts.Param}, names...)
 	}
-	if a, ok := dropThinking(s, f); ok {
-		return a, true
-	}
-	if a, ok := moveSystem(s, f); ok {
-		return a, true
-	}
-	if a, ok := dropBetas(s, f); ok {
+	if a, ok := first(s, f, dropThinking, moveSystem, dropBetas); ok {
 		return a, true
 	}
 	var edits []recovery.Edit
@@ -141,7 +129,7 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		return recovery.Edit{Field: name, Rename: other}, has
 	}
 	if ed := (recovery.Edit{Conform: recovery.ConformNoTools}); (name == "parallel_tool_calls" || name == "tool_choice") && !x.Body.HasTools() {
-		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
+		return ed, s.Changes(s.Current(f), ed)
 	}
 	if ed, ok := refusedRole(x, name, f); ok {
 		return ed, true
@@ -153,7 +141,7 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		}
 		return ed, true
 	}
-	if ed, ok := refusedOption(name, f); ok && (s.Changes == nil || s.Changes(s.Current(f), ed)) {
+	if ed, ok := refusedOption(name, f); ok && s.Changes(s.Current(f), ed) {
 		return ed, true
 	}
 	field := lastStep(name)
@@ -162,7 +150,7 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	}
 	if recovery.NestedLabel(field) && (field == name || inHistoryOrTools(name)) {
 		ed := recovery.Edit{Conform: recovery.ConformNested, Field: field}
-		if s.Changes == nil || s.Changes(s.Current(f), ed) {
+		if s.Changes(s.Current(f), ed) {
 			return ed, true
 		}
 	}
@@ -180,7 +168,7 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	}
 	if ok {
 		ed := recovery.Edit{Conform: recovery.ConformField, Field: field}
-		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
+		return ed, s.Changes(s.Current(f), ed)
 	}
 	return recovery.Edit{}, false
 }

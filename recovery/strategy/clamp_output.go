@@ -7,13 +7,7 @@ import (
 )
 
 // ClampOutput lowers the requested output to the limit that the target states.
-type ClampOutput struct{}
-
-// Name is the name that plans use.
-func (ClampOutput) Name() string { return "clamp_output" }
-
-// Propose implements recovery.Strategy.
-func (ClampOutput) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func ClampOutput(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	field, n, ok := s.Exchange.Body.OutputLimit()
 	limit := f.Facts.MaxOutputLimit
 	if !ok || limit <= 0 || n <= limit {

@@ -9,20 +9,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// ConformHistory edits the parts of the conversation that a target refuses: calls and results that do not match, ids, the
-// order of turns, empty messages. The words of the refusal select the edit. An edit that changes nothing, or that did not
-// help before, is skipped.
-type ConformHistory struct{}
-
-// Name is the name that plans use.
-func (ConformHistory) Name() string { return "mend_history" } // events and metrics keep its older name
-
-// historyEdits are the edits by words of a refusal, in the order in which they are tried. The last row is for refusals
-// that only say that calls and results do not match.
-var historyEdits = []struct {
-	words []string // one of these, in lower case
+// wordedEdit is the edit for refusals with one of some words, in lower case.
+type wordedEdit struct {
+	words []string
 	edit  recovery.Edit
-}{
+}
+
+// historyEdits are the edits by words of a refusal, in the order in which they are tried.
+var historyEdits = []wordedEdit{
 	{[]string{"missing a thought_signature", "missing thought signature", "thought_signature is missing"}, recovery.Edit{Conform: recovery.ConformSignatures}},
 	{[]string{
 		"corrupted thought signature", "thought signature is not valid", "invalid thought",
@@ -70,7 +64,6 @@ var historyEdits = []struct {
 	{toolNameRefused, recovery.Edit{Conform: recovery.ConformNames}},
 	{[]string{"].name': string does not match"}, recovery.Edit{Conform: recovery.ConformField, Field: "name"}},
 	{[]string{"].tool_calls': empty array"}, recovery.Edit{Conform: recovery.ConformField, Field: "tool_calls"}},
-	{nil, recovery.Edit{Conform: recovery.ConformPairing}},
 }
 
 // reasoningDemanded are words, in lower case, of refusals of a history without reasoning.
@@ -87,30 +80,30 @@ var toolNameRefused = []string{
 	"toolspec.name", "custom.name:", "function name is invalid", "tool names must", "name of the function",
 }
 
-// Propose implements recovery.Strategy.
-func (ConformHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
-	if a, ok := dropThinking(s, f); ok {
-		return a, true
-	}
-	if a, ok := dropImplied(s, f); ok {
-		return a, true
-	}
-	if a, ok := moveSystem(s, f); ok {
+// ConformHistory edits the parts of the conversation that a target refuses: calls and results that do not match, ids, the
+// order of turns, empty messages. The words of the refusal select the edit. An edit that changes nothing, or that did not
+// help before, is skipped.
+func ConformHistory(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	if a, ok := first(s, f, dropThinking, dropImplied, moveSystem, dropMarks); ok {
 		return a, true
 	}
 	text := strings.ToLower(f.Signal.Message + " " + f.Signal.Param) // some providers put the cause into param
-	if a, ok := dropMarks(s, f, text); ok {
-		return a, true
+	if a, ok := byWords(s, f, text, historyEdits); ok || f.Class() != recovery.ToolPairing {
+		return a, ok
 	}
-	for _, m := range historyEdits {
-		if m.words == nil && f.Class() != recovery.ToolPairing || m.words != nil && !containsAny(text, m.words) {
-			continue
-		}
-		if a, ok := withEdit(s, f, m.edit); ok {
-			return a, true
+	return withEdit(s, f, recovery.Edit{Conform: recovery.ConformPairing}) // the refusal only says that calls and results do not match
+}
+
+// byWords returns the attempt with the first edit of a list whose words stand in the text and that can help.
+func byWords(s *recovery.Situation, f *recovery.Failure, text string, list []wordedEdit) (a recovery.Action, ok bool) {
+	for _, m := range list {
+		if containsAny(text, m.words) {
+			if a, ok = withEdit(s, f, m.edit); ok {
+				return a, true
+			}
 		}
 	}
-	return recovery.Action{}, false
+	return a, false
 }
 
 // systemRefused matches the refusal of a message with the role system, in any wording.
@@ -127,11 +120,11 @@ func moveSystem(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bo
 
 // tooManyMarks matches the refusal of more marks of the prompt cache than a provider takes. It counts those that a
 // server between adds, too.
-var tooManyMarks = recovery.NewPattern(`maximum of (\d{1,2}) blocks with cache_control may be provided\. found (\d{1,4})`)
+var tooManyMarks = recovery.NewPattern(`(?i)maximum of (\d{1,2}) blocks with cache_control may be provided\. found (\d{1,4})`)
 
 // dropMarks removes as many marks as are too many. The edit concerns this request only.
-func dropMarks(s *recovery.Situation, f *recovery.Failure, text string) (a recovery.Action, ok bool) {
-	m := tooManyMarks.FindStringSubmatch(text)
+func dropMarks(s *recovery.Situation, f *recovery.Failure) (a recovery.Action, ok bool) {
+	m := tooManyMarks.FindStringSubmatch(f.Signal.Message + " " + f.Signal.Param)
 	if m == nil {
 		return a, false
 	}
@@ -142,11 +135,21 @@ func dropMarks(s *recovery.Situation, f *recovery.Failure, text string) (a recov
 	return a, ok && found > most
 }
 
+// first returns the attempt of the first of some ways that can help.
+func first(s *recovery.Situation, f *recovery.Failure, ways ...func(*recovery.Situation, *recovery.Failure) (recovery.Action, bool)) (a recovery.Action, ok bool) {
+	for _, way := range ways {
+		if a, ok = way(s, f); ok {
+			return a, true
+		}
+	}
+	return a, false
+}
+
 // withEdit returns the attempt with one more edit; ok is false if the edit changes nothing or was made before.
 func withEdit(s *recovery.Situation, f *recovery.Failure, ed recovery.Edit) (recovery.Action, bool) {
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
-	if c.Had(func(done recovery.Edit) bool { return done == ed }) || c.Unusable() || s.Changes != nil && !s.Changes(i, ed) {
+	if c.Had(func(done recovery.Edit) bool { return done == ed }) || c.Unusable() || !s.Changes(i, ed) {
 		return recovery.Action{}, false
 	}
 	return recovery.Action{Target: i, Edits: []recovery.Edit{ed}}, true

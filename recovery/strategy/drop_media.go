@@ -9,13 +9,7 @@ import (
 // DropMedia replaces attachments that a target refuses with a short text, if the configuration allows it; the model then
 // answers without having seen them. If a request only has too many, it replaces the oldest ones of finished turns, which
 // the model has answered already, whatever the configuration.
-type DropMedia struct{}
-
-// Name is the name that plans use.
-func (DropMedia) Name() string { return "drop_media" }
-
-// Propose implements recovery.Strategy.
-func (DropMedia) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func DropMedia(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	if m := mostImages.FindStringSubmatch(strings.ToLower(f.Signal.Message)); m != nil {
 		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformMedia, Field: m[1] + m[2]}); ok {
 			return a, true

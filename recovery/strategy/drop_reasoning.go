@@ -6,14 +6,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// DropReasoning removes the reasoning of earlier turns if a target cannot read it, because another account made it, or if
-// the items that belong to it are missing. The model's text and calls stay. The engine remembers for the session which
-// account made its reasoning.
-type DropReasoning struct{}
-
-// Name is the name that plans use.
-func (DropReasoning) Name() string { return "drop_reasoning" }
-
 // reasoningRefusals are words, in lower case, of refusals whose cause is reasoning: it is encrypted for another account,
 // the provider no longer stores it, or the item that must follow it is missing.
 var reasoningRefusals = []string{
@@ -26,8 +18,10 @@ var reasoningRefusals = []string{
 // thinksNot is the refusal of thinking in the current turn by a model that does not think.
 const thinksNot = "in the final position cannot contain `thinking`"
 
-// Propose implements recovery.Strategy.
-func (DropReasoning) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+// DropReasoning removes the reasoning of earlier turns if a target cannot read it, because another account made it, or if
+// the items that belong to it are missing. The model's text and calls stay. The engine remembers for the session which
+// account made its reasoning.
+func DropReasoning(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	text := strings.ToLower(f.Signal.Message + " " + f.Signal.Code)
 	if !containsAny(text, reasoningRefusals) {
 		return recovery.Action{}, false

@@ -11,13 +11,7 @@ import (
 
 // Explain asks the model to explain the failure to the user, if a request is refused within a conversation and nothing
 // else helps: an agent shows an answer and ends its turn, while an error ends its run.
-type Explain struct{}
-
-// Name is the name that plans use.
-func (Explain) Name() string { return "explain" }
-
-// Propose implements recovery.Strategy.
-func (Explain) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func Explain(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	x, b := s.Exchange, s.Exchange.Body
 	status := f.Signal.Status
 	if onlyElsewhere(f) {

@@ -3,13 +3,7 @@ package strategy
 import "github.com/rebound-llm/rebound/recovery"
 
 // Fit shortens a request that does not fit its target's context window, and sends it to the same target again.
-type Fit struct{}
-
-// Name is the name that plans use.
-func (Fit) Name() string { return "fit" }
-
-// Propose implements recovery.Strategy.
-func (Fit) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func Fit(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	i := s.Current(f)
 	if s.Exchange.Candidates[i].Excluded || f.Released > recovery.ReleasedNothing {
 		return recovery.Action{}, false

@@ -5,13 +5,7 @@ import "github.com/rebound-llm/rebound/recovery"
 // LargerWindow moves a request that is too long to a target whose context window is known to be larger than the exceeded
 // one or, if that is unknown, than the request's estimated tokens. If there is none, it tries a target of unknown window
 // once, since a refusal costs nothing. It never tries a target whose window is known to be no larger.
-type LargerWindow struct{}
-
-// Name is the name that plans use.
-func (LargerWindow) Name() string { return "larger_window" }
-
-// Propose implements recovery.Strategy.
-func (LargerWindow) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func LargerWindow(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	need := max(f.Facts.LimitTokens, f.Facts.RequestedTokens-1, f.Facts.InputTokens)
 	if need == 0 {
 		need = s.Exchange.Candidates[s.Current(f)].Window

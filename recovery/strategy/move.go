@@ -9,13 +9,7 @@ import (
 
 // Move sends the request to the next available key or target. After a refusal of the request it does so only for the
 // classes that the configuration or the code below allows.
-type Move struct{}
-
-// Name is the name that plans use.
-func (Move) Name() string { return "move" }
-
-// Propose implements recovery.Strategy.
-func (Move) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func Move(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	class := f.Class()
 	if f.Flaw != nil {
 		return recovery.Action{}, false // Reask handles flawed answers

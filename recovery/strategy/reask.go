@@ -10,13 +10,7 @@ import (
 // Reask asks the model again after an answer that was complete but cannot be used. A note quotes the answer and its
 // problem, and the model must call the tool that it meant. The second time it asks another model, if there is one. After
 // text was delivered, it asks only for the calls.
-type Reask struct{}
-
-// Name is the name that plans use.
-func (Reask) Name() string { return "reask" }
-
-// Propose implements recovery.Strategy.
-func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func Reask(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	x := s.Exchange
 	if x.Reasks() >= s.Config.Reasks || f.Flaw != nil && x.Extra() >= s.Config.ExtraInput || f.Released > recovery.ReleasedText {
 		return recovery.Action{}, false

@@ -5,13 +5,7 @@ import "github.com/rebound-llm/rebound/recovery"
 // Resend sends the same bytes to the same target again, after a random wait that grows. While another target is
 // available, a target gets only one resend, and none if it was silent or never answered. If no other target is left, the
 // targets take turns.
-type Resend struct{}
-
-// Name is the name that plans use.
-func (Resend) Name() string { return "resend" }
-
-// Propose implements recovery.Strategy.
-func (Resend) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func Resend(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
 	if f.Signal.RetryAfter > 0 || forbidsRetry(f) { // the upstream states the wait: see Wait

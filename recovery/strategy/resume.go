@@ -11,13 +11,7 @@ import (
 // Resume completes an answer whose beginning the client already has, in the first of the configured ways that suits the
 // answer and a target. A replay of a sampled answer comes last, except at a target that is known to repeat its answers.
 // Without delivered text Resume is not needed: Resend and Move start the answer again.
-type Resume struct{}
-
-// Name is the name that plans use.
-func (Resume) Name() string { return "resume" }
-
-// Propose implements recovery.Strategy.
-func (Resume) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func Resume(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	x := s.Exchange
 	if f.Released != recovery.ReleasedText || f.Sent == "" || x.Extra() >= s.Config.CutInput() {
 		return recovery.Action{}, false

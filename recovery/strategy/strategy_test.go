@@ -67,7 +67,7 @@ func situation(t *testing.T, body string, share float64, d down, list ...recover
 	b := recoverytest.Parse(t, body, transcript.Chat)
 	cfg := recovery.Defaults()
 	return &recovery.Situation{Exchange: &recovery.Exchange{Request: recovery.Request{Body: b}, Candidates: list}, Config: &cfg, Health: d,
-		Now: time.Now(), Jitter: func() float64 { return share }}
+		Now: time.Now(), Jitter: func() float64 { return share }, Changes: func(int, recovery.Edit) bool { return true }}
 }
 
 func failure(c recovery.Class, from recovery.Choice) *recovery.Failure {
@@ -103,7 +103,7 @@ func TestMove(t *testing.T) {
 	}
 	for _, c := range cases {
 		s := situation(t, "", 0, c.down, c.list...)
-		a, ok := strategy.Move{}.Propose(s, failure(c.class, c.list[0]))
+		a, ok := strategy.Move(s, failure(c.class, c.list[0]))
 		if ok != (c.want >= 0) || ok && a.Target != c.want || a.Wait != 0 || a.Resend {
 			t.Errorf("%s: %+v, %v, want %d", c.name, a, ok, c.want)
 		}
@@ -132,7 +132,7 @@ func TestResend(t *testing.T) {
 	}
 	for _, c := range cases {
 		for _, share := range []float64{0, 0.5, 1} {
-			a, ok := strategy.Resend{}.Propose(situation(t, "", share, c.down, c.list...), failure(recovery.ServerError, c.list[0]))
+			a, ok := strategy.Resend(situation(t, "", share, c.down, c.list...), failure(recovery.ServerError, c.list[0]))
 			if want := time.Duration((3 + share) / 4 * float64(c.wait)); ok != c.ok || ok && a.Wait != want || a.Resend != c.ok || a.Target != 0 {
 				t.Errorf("%s: %+v, %v, want %v after %v", c.name, a, ok, c.ok, want)
 			}
@@ -151,7 +151,7 @@ func TestWaitUntrue(t *testing.T) {
 		list := []recovery.Choice{choice("a", waited(c.waited))}
 		f := failure(c.class, list[0])
 		f.Signal.HasRetryAfter, f.Signal.RetryAfter = true, time.Second
-		a, ok := strategy.Wait{}.Propose(situation(t, "", 0, nil, list...), f)
+		a, ok := strategy.Wait(situation(t, "", 0, nil, list...), f)
 		if !ok || a.Stated != c.stated || (a.Wait > time.Second) == c.stated {
 			t.Errorf("%s after %d waits: %+v, %v", c.class, c.waited, a, ok)
 		}
@@ -192,7 +192,7 @@ func TestWait(t *testing.T) {
 			if c.hint != none {
 				f.Signal.HasRetryAfter, f.Signal.RetryAfter = true, c.hint
 			}
-			a, ok := strategy.Wait{}.Propose(situation(t, "", share, c.down, c.list...), f)
+			a, ok := strategy.Wait(situation(t, "", share, c.down, c.list...), f)
 			if ok != c.ok || a.Resend || a.Target != 0 {
 				t.Errorf("%s: %+v, %v", c.name, a, ok)
 			} else if ok && (a.Wait < c.wait || a.Wait > c.wait+min(c.wait/10, time.Second)) {
@@ -208,23 +208,23 @@ func TestWait(t *testing.T) {
 			t.Errorf("%s: the plan %v has no wait", class, f.Spec.Plan)
 		}
 		s := situation(t, "", 0, nil, one)
-		if a, ok := (strategy.Wait{}).Propose(s, f); ok {
+		if a, ok := strategy.Wait(s, f); ok {
 			t.Errorf("%s without a hint: %+v", class, a)
 		}
 		f.Signal.HasRetryAfter, f.Signal.RetryAfter = true, 40*time.Second
-		if a, ok := (strategy.Wait{}).Propose(s, f); !ok || a.Wait != 40*time.Second {
+		if a, ok := strategy.Wait(s, f); !ok || a.Wait != 40*time.Second {
 			t.Errorf("%s: %+v, %v", class, a, ok)
 		}
-		if a, ok := (strategy.Resend{}).Propose(s, f); ok {
+		if a, ok := strategy.Resend(s, f); ok {
 			t.Errorf("%s: resent before its time: %+v", class, a)
 		}
-		if a, ok := (strategy.Wait{}).Propose(situation(t, "", 0, nil, choice("a", tried(2)), choice("b")), f); ok {
+		if a, ok := strategy.Wait(situation(t, "", 0, nil, choice("a", tried(2)), choice("b")), f); ok {
 			t.Errorf("%s: waits after a resend while another may be asked: %+v", class, a)
 		}
 	}
 	// Without a hint it never gives up waiting because the doubling went too far.
 	list := []recovery.Choice{choice("a", waited(60))}
-	if a, ok := (strategy.Wait{}).Propose(situation(t, "", 0, nil, list...), failure(recovery.RateLimit, list[0])); !ok || a.Wait != 8*time.Second {
+	if a, ok := strategy.Wait(situation(t, "", 0, nil, list...), failure(recovery.RateLimit, list[0])); !ok || a.Wait != 8*time.Second {
 		t.Errorf("the longest: %v, %v", a.Wait, ok)
 	}
 }
@@ -256,7 +256,7 @@ func TestLargerWindow(t *testing.T) {
 	for _, c := range cases {
 		f := failure(recovery.ContextLengthExceeded, c.list[0])
 		f.Facts = c.facts
-		a, ok := strategy.LargerWindow{}.Propose(situation(t, "", 0, nil, c.list...), f)
+		a, ok := strategy.LargerWindow(situation(t, "", 0, nil, c.list...), f)
 		if ok != (c.want >= 0) || ok && a.Target != c.want {
 			t.Errorf("%s: %+v, %v, want %d", c.name, a, ok, c.want)
 		}
@@ -282,7 +282,7 @@ func TestClampOutput(t *testing.T) {
 		list := []recovery.Choice{choice("a", edited(c.done...))}
 		f := failure(recovery.MaxOutputExceeded, list[0])
 		f.Facts.MaxOutputLimit = c.limit
-		a, ok := strategy.ClampOutput{}.Propose(situation(t, c.body, 0, nil, list...), f)
+		a, ok := strategy.ClampOutput(situation(t, c.body, 0, nil, list...), f)
 		if ok != (c.want != recovery.Edit{}) || ok && !slices.Equal(a.Edits, []recovery.Edit{c.want}) {
 			t.Errorf("%s: %+v, %v", c.name, a, ok)
 		}
@@ -323,7 +323,7 @@ func TestAdaptParameter(t *testing.T) {
 		list := []recovery.Choice{choice("a", edited(c.done...))}
 		f := failure(recovery.UnsupportedParameter, list[0])
 		f.Facts.Params, f.Signal.Message = c.params, c.message
-		a, ok := strategy.AdaptParameter{}.Propose(situation(t, c.body, 0, nil, list...), f)
+		a, ok := strategy.AdaptParameter(situation(t, c.body, 0, nil, list...), f)
 		if ok != (c.want != nil) || !slices.Equal(a.Edits, c.want) {
 			t.Errorf("%s: %+v, %v, want %+v", c.name, a.Edits, ok, c.want)
 		}
@@ -346,7 +346,7 @@ func TestAdaptParameter(t *testing.T) {
 		case "stream_options":
 			body = `{"model":"m","messages":[],"stream":true,"stream_options":{"include_usage":true}}`
 		}
-		return strategy.AdaptParameter{}.Propose(situation(t, body, 0, nil, list...), f)
+		return strategy.AdaptParameter(situation(t, body, 0, nil, list...), f)
 	}
 	for _, name := range []string{"temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty",
 		"seed", "reasoning_effort", "reasoning", "verbosity", "thinking", "enable_thinking", "stream_options", "store", "metadata", "user",
@@ -366,7 +366,7 @@ func TestAdaptParameter(t *testing.T) {
 		f.Facts.Param = field
 		ed := recovery.Edit{Field: field, Drop: true, Value: value}
 		s := situation(t, `{"model":"m","messages":[],"`+field+`":`+value+`}`, 0, nil, choice("a"))
-		if a, ok := (strategy.AdaptParameter{}).Propose(s, f); !ok || !slices.Equal(a.Edits, []recovery.Edit{ed}) || !ed.Known() {
+		if a, ok := strategy.AdaptParameter(s, f); !ok || !slices.Equal(a.Edits, []recovery.Edit{ed}) || !ed.Known() {
 			t.Errorf("%s: %+v, %v, want the default %s dropped", field, a, ok, value)
 		}
 	}
@@ -468,7 +468,7 @@ func TestResume(t *testing.T) {
 		if strings.HasSuffix(c.name, "shown") {
 			f.Released = c.f.Released
 		}
-		a, ok := strategy.Resume{}.Propose(s, f)
+		a, ok := strategy.Resume(s, f)
 		if ok != (c.want >= 0) {
 			t.Errorf("%s: %+v, %v", c.name, a, ok)
 			continue
@@ -494,7 +494,7 @@ func TestQuestion(t *testing.T) {
 		s := situation(t, `{"model":"m","messages":[]}`, 0, nil, choice("a"))
 		f := failure(recovery.StreamCut, s.Exchange.Candidates[0])
 		f.Released, f.Sent = recovery.ReleasedText, c.sent
-		a, ok := strategy.Resume{}.Propose(s, f)
+		a, ok := strategy.Resume(s, f)
 		if !ok {
 			t.Errorf("%s: nothing proposed", name)
 			continue
@@ -520,10 +520,10 @@ func TestPure(t *testing.T) {
 		a, okA := st.Propose(s, f)
 		b, okB := st.Propose(s, f)
 		if okA != okB || a.Target != b.Target || a.Wait != b.Wait || !slices.Equal(a.Edits, b.Edits) {
-			t.Errorf("%s: first %+v, then %+v", st.Name(), a, b)
+			t.Errorf("%s: first %+v, then %+v", st.Name, a, b)
 		}
 		if !slices.Equal(f.Facts.Params, []string{"max_tokens"}) {
-			t.Errorf("%s changed the facts", st.Name())
+			t.Errorf("%s changed the facts", st.Name)
 		}
 	}
 	for i, c := range s.Exchange.Candidates {

@@ -9,13 +9,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// TrimSchema changes the tools' schemas so that a target accepts them: it removes the keywords that the refusal names,
-// otherwise all keywords that some provider refuses, from the schema that it names, then from all.
-type TrimSchema struct{}
-
-// Name is the name that plans use.
-func (TrimSchema) Name() string { return "trim_schema" }
-
 // refusedKeyword matches the keyword that a refusal names, in the wordings of the providers.
 var refusedKeyword = recovery.NewPattern(`(?i)(?:unknown name "|unknown field:? "|unsupported (?:schema )?(?:keyword|key)s?:? ['"` + "`" + `]?|['"` + "`" + `]|keyword ['"` + "`" + `]?)` +
 	`(\$?[A-Za-z]{3,30})(?:['"` + "`" + `]|\b)(?: at '?tools|[^.]{0,40}(?:is )?not (?:permitted|supported|allowed)|: cannot find field)?`)
@@ -30,8 +23,19 @@ var keywords = map[string]bool{
 	"else": true, "allOf": true, "oneOf": true, "nullable": true,
 }
 
-// Propose implements recovery.Strategy.
-func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+// schemaEdits are the edits of whole schemas by words of a refusal.
+var schemaEdits = []wordedEdit{
+	{[]string{"at the top level", "at top level", "input_schema.type: field required"}, recovery.Edit{Conform: recovery.ConformObject}},
+	{[]string{
+		"parameters is empty", "parameters is required", "parameters are required", "'parameters' is a required", "missing parameters",
+	}, recovery.Edit{Conform: recovery.ConformMissing}},
+	{[]string{"is not of type 'object', 'boolean'", "missing items", "items: missing", "items: field required"}, recovery.Edit{Conform: recovery.ConformItems}},
+	{toolNameRefused, recovery.Edit{Conform: recovery.ConformNames}},
+}
+
+// TrimSchema changes the tools' schemas so that a target accepts them: it removes the keywords that the refusal names,
+// otherwise all keywords that some provider refuses, from the schema that it names, then from all.
+func TrimSchema(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	if a, ok := dropImplied(s, f); ok {
 		return a, true
 	}
@@ -42,40 +46,20 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 			return a, true
 		}
 	}
-	if containsAny(lower, []string{"at the top level", "at top level", "input_schema.type: field required"}) {
-		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformObject}); ok {
-			return a, true
-		}
-	}
-	if containsAny(lower, []string{"parameters is empty", "parameters is required", "parameters are required", "'parameters' is a required", "missing parameters"}) {
-		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformMissing}); ok {
-			return a, true
-		}
-	}
-	if containsAny(lower, []string{"is not of type 'object', 'boolean'", "missing items", "items: missing", "items: field required"}) {
-		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformItems}); ok {
-			return a, true
-		}
-	}
-	if containsAny(lower, toolNameRefused) {
-		if a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformNames}); ok {
-			return a, true
-		}
+	if a, ok := byWords(s, f, lower, schemaEdits); ok {
+		return a, true
 	}
 	// One action removes all named keywords, since each would cost a refusal otherwise.
-	var a recovery.Action
-	found := false
+	a := recovery.Action{Target: s.Current(f)}
 	for _, m := range refusedKeyword.FindAllStringSubmatch(text, 16) {
 		if !keywords[m[1]] {
 			continue
 		}
 		if one, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformKeyword, Field: m[1]}); ok {
-			a.Target = one.Target
 			a.Edits = append(a.Edits, one.Edits...)
-			found = true
 		}
 	}
-	if found {
+	if len(a.Edits) > 0 {
 		return a, true
 	}
 	return editTools(s, f, recovery.ConformPlain)

@@ -20,10 +20,10 @@ func TestUnmendable(t *testing.T) {
 		list := []recovery.Choice{choice("a"), choice("b")}
 		f := failure(recovery.InvalidRequest, list[0])
 		f.Signal.Message, f.Signal.Status = message, 400
-		if a, ok := (strategy.Move{}).Propose(situation(t, body, 0, nil, list...), f); ok != want || ok && a.Target != 1 {
+		if a, ok := strategy.Move(situation(t, body, 0, nil, list...), f); ok != want || ok && a.Target != 1 {
 			t.Errorf("%s: moves %t", message, ok)
 		}
-		if _, ok := (strategy.Explain{}).Propose(situation(t, body, 0, nil, list[:1]...), f); ok == want {
+		if _, ok := strategy.Explain(situation(t, body, 0, nil, list[:1]...), f); ok == want {
 			t.Errorf("%s: explains %t", message, ok)
 		}
 	}
@@ -34,7 +34,7 @@ func TestRefusedValueIsKept(t *testing.T) {
 	s := situation(t, `{"model":"m","reasoning_effort":"xhigh","messages":[]}`, 0, nil, choice("a"))
 	f := failure(recovery.UnsupportedParameter, s.Exchange.Candidates[0])
 	f.Facts.Param, f.Facts.OfValue = "reasoning_effort", true
-	a, ok := strategy.AdaptParameter{}.Propose(s, f)
+	a, ok := strategy.AdaptParameter(s, f)
 	if want := (recovery.Edit{Field: "reasoning_effort", Drop: true, Value: `"xhigh"`}); !ok || len(a.Edits) != 1 || a.Edits[0] != want {
 		t.Errorf("%+v, %t", a, ok)
 	}

@@ -9,13 +9,7 @@ import (
 // Wait waits as long as the upstream asks, whatever its status, and longer if that was not enough; after a rate limit
 // without a hint, it waits for a time that doubles. While another target is available it waits only once, for WaitSame at
 // most. If all targets are cooling down, it chooses the one that is ready first.
-type Wait struct{}
-
-// Name is the name that plans use.
-func (Wait) Name() string { return "wait" }
-
-// Propose implements recovery.Strategy.
-func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+func Wait(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	if forbidsRetry(f) {
 		return recovery.Action{}, false
 	}

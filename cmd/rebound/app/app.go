@@ -302,7 +302,8 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 			},
 		}
 	}
-	forward := engine(nil, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}, strategy.Move{}})
+	wait := []recovery.Strategy{{Name: "resend", Propose: strategy.Resend}, {Name: "wait", Propose: strategy.Wait}}
+	forward := engine(nil, append(wait, recovery.Strategy{Name: "move", Propose: strategy.Move}))
 	forward.Config.Parallel.Enabled = false // forwarded requests get no parallel attempts
 	var recorder *recording.Recorder
 	if cfg.Recording.Enabled() {
@@ -316,7 +317,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: ownerStore{a.store, cfg.Store.Redis.Timeout}, Vault: a.vault, Keeping: cfg.Fit.TTL, Limiter: a.activeLimiter(cfg), Budgets: a.budgets, Recorder: recorder,
 		Engine: engine([]recovery.Stage{sessionPrefetch{a}, table, switches, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
-		Relay:  engine([]recovery.Stage{table, switches}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}), Forward: forward,
+		Relay:  engine([]recovery.Stage{table, switches}, wait), Forward: forward,
 	}, nil
 }
 
@@ -335,7 +336,7 @@ func (a *App) labels(cfg *configs.Config) telemetry.Labels {
 	n := telemetry.Labels{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: classify.Specs()}
 	n.Strategies = []string{recovery.StrategyOriginal, recovery.StrategyParallel, recovery.StrategyListen}
 	for _, s := range strategy.All() {
-		n.Strategies = append(n.Strategies, s.Name())
+		n.Strategies = append(n.Strategies, s.Name)
 	}
 	for name, m := range cfg.Models {
 		n.Models[name] = []recovery.Target{}

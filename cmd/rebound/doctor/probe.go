@@ -163,7 +163,7 @@ func (p *probe) adapt(body []byte, a *answer) bool {
 		return false
 	}
 	x := &recovery.Exchange{Request: recovery.Request{Body: b}, Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: p.target}, Edits: p.edits}}}
-	act, ok := strategy.AdaptParameter{}.Propose(&recovery.Situation{Exchange: x}, &recovery.Failure{Diagnosis: *a.failure, Target: p.target})
+	act, ok := strategy.AdaptParameter(&recovery.Situation{Exchange: x, Changes: func(int, recovery.Edit) bool { return true }}, &recovery.Failure{Diagnosis: *a.failure, Target: p.target})
 	if ok {
 		p.edits = append(p.edits, act.Edits...)
 		return len(act.Edits) > 0
