@@ -116,11 +116,8 @@ func (o *Outcomes) Export(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// maxImport limits one import, in lines; further lines are refused.
-const maxImport = logSize
-
 // Import adds the observations in r, one JSON object per line, and returns how many it added and refused. Known
-// observations count as neither. The caller must limit r.
+// observations count as neither. Lines beyond the size of the log are refused. The caller must limit r.
 func (o *Outcomes) Import(ctx context.Context, r io.Reader) (added, refused int, err error) {
 	raw, err := io.ReadAll(r)
 	if err != nil {
@@ -136,7 +133,7 @@ func (o *Outcomes) Import(ctx context.Context, r io.Reader) (added, refused int,
 				continue
 			}
 			ob, err := check.read(line, time.Now())
-			if lines++; err != nil || lines > maxImport {
+			if lines++; err != nil || lines > logSize {
 				refused++
 				continue
 			}

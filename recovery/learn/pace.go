@@ -42,7 +42,6 @@ type ring struct {
 	d    [64]time.Duration
 	n    int
 	next int
-	p95  time.Duration
 	at   time.Time // of the newest
 }
 
@@ -127,7 +126,7 @@ func (p *Pace) measuredLimit(k paceKey) time.Duration {
 	case r == nil:
 		return 0
 	case r.n >= minSamples:
-		return time.Duration(p.cfg.Factor * float64(r.p95))
+		return time.Duration(p.cfg.Factor * float64(r.percentile(95)))
 	}
 	return 2 * r.percentile(50)
 }
@@ -173,11 +172,7 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 	if firstToken <= 0 {
 		return
 	}
-	r := entry(p.samples, key(x, c))
-	r.add(firstToken)
-	if r.next%8 == 0 {
-		r.p95 = r.percentile(95)
-	}
+	entry(p.samples, key(x, c)).add(firstToken)
 }
 
 // entry returns the value of a key, or adds one. If the map is full, it removes another key.
@@ -288,9 +283,8 @@ func (p *Pace) Marks() (marks []recovery.Mark) {
 		if k.streamed {
 			form = fmt.Sprintf("streams below %d tokens", 1<<k.size)
 		}
-		silence := p.measuredLimit(k)
 		marks = append(marks, recovery.Mark{Target: k.target.String(), Kind: recovery.MarkPace, Item: itemPace,
-			Detail:   fmt.Sprintf("95 %% within %v, %s; may be silent for %v at least", round(r.p95), form, round(max(silence, p.cfg.Min))),
+			Detail:   fmt.Sprintf("95 %% within %v, %s; may be silent for %v at least", round(r.percentile(95)), form, round(max(p.measuredLimit(k), p.cfg.Min))),
 			Evidence: fmt.Sprintf("%d answers", r.n), Since: r.at})
 	}
 	return marks
