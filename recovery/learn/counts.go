@@ -33,7 +33,7 @@ const (
 const noNote = ""
 
 // counterKey identifies a counter. Each gateway key has its own, so that no client decides about another client's
-// notes. An empty model means all models; an empty task or template means all tasks or templates.
+// notes. An empty task or template means all tasks or templates.
 type counterKey struct{ key, chain, strategy, model, task, template string }
 
 // counter sums the weighted outcomes of one strategy; the newest have the highest weight.
@@ -75,24 +75,15 @@ func Fold(priors Priors, list []Observation, now time.Time) *Counts {
 }
 
 // levels lists the counters of an outcome from the most specific to the most general: the message's template,
-// the kind of task, the model, and all models.
+// the kind of task, and all outcomes of the strategy with this model.
 func levels(k counterKey) (out []counterKey) {
-	coarse := k
-	if coarse.task, coarse.template = "", ""; k.template != "" {
-		fine := coarse
-		fine.template = k.template
-		out = append(out, fine)
+	if k.template != "" {
+		out = append(out, counterKey{k.key, k.chain, k.strategy, k.model, "", k.template})
 	}
 	if k.task != "" {
-		fine := coarse
-		fine.task = k.task
-		out = append(out, fine)
+		out = append(out, counterKey{k.key, k.chain, k.strategy, k.model, k.task, ""})
 	}
-	if out = append(out, coarse); k.model != "" {
-		coarse.model = ""
-		out = append(out, coarse)
-	}
-	return out
+	return append(out, counterKey{k.key, k.chain, k.strategy, k.model, "", ""})
 }
 
 // finest returns the most specific counter of a strategy with enough outcomes, or an empty one.
@@ -170,17 +161,13 @@ func (c *Counts) Known(q recovery.Question, template string) (best recovery.Lear
 		return best, false
 	}
 	for _, s := range q.Strategies {
-		for _, k := range levels(counterKey{q.Key, q.Chain, s, q.Model, string(q.Task), template}) {
-			if k.model != q.Model || k.chain == recovery.Unexplained && k.template == "" {
-				break // too general
-			}
-			if t := c.counters[k]; t.n >= minOutcomes {
-				k.template = template
-				if p := c.pattern(k, t); !ok || p.Lower > best.Lower {
-					best, ok = p, true
-				}
-				break
-			}
+		k := counterKey{q.Key, q.Chain, s, q.Model, "", template}
+		t := c.counters[k]
+		if q.Chain != recovery.Unexplained {
+			t = c.finest(q, template, s)
+		}
+		if p := c.pattern(k, t); t.n >= minOutcomes && (!ok || p.Lower > best.Lower) {
+			best, ok = p, true
 		}
 	}
 	return best, ok

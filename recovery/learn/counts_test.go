@@ -57,7 +57,7 @@ func TestChoose(t *testing.T) {
 		"twelve":              {[]seen{{12, bad, "failure", nil}}, nil, good},
 		"one session":         {[]seen{{40, bad, "failure", func(o *learn.Observation) { o.Session = "loud" }}}, nil, bad},
 		"censored":            {[]seen{{40, bad, "censored", nil}}, nil, bad},
-		"another model":       {[]seen{{12, bad, "failure", nil}}, func(q *recovery.Question) { q.Model = "other" }, good},
+		"another model":       {[]seen{{12, bad, "failure", nil}}, func(q *recovery.Question) { q.Model = "other" }, bad},
 		"other models differ": {[]seen{{12, bad, "success", func(o *learn.Observation) { o.Model = "x" }}, {12, bad, "failure", nil}}, nil, good},
 		"half and half":       {[]seen{{6, bad, "other_way", nil}, {3, bad, "failure", nil}, {3, bad, "success", nil}, {12, good, "success", nil}}, nil, good},
 		"another task":        {[]seen{{12, bad, "failure", task(recovery.Exploring)}, {12, bad, "success", task(recovery.Changing)}}, func(q *recovery.Question) { q.Task = recovery.Changing }, bad},

@@ -38,7 +38,7 @@ func (c *Counts) report() (cells []recovery.LearnedCell, patterns []recovery.Lea
 		switch {
 		case k.template != "" && t.n >= minOutcomes && k.strategy != noNote:
 			patterns = append(patterns, c.pattern(k, t))
-		case k.template == "" && k.task == "" && k.model != "":
+		case k.template == "" && k.task == "":
 			whole[counterKey{key: k.key, chain: k.chain, model: k.model}] = true
 		}
 	}
