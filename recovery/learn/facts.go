@@ -161,10 +161,7 @@ func (f *Facts) post(name string, v fact, until time.Time) {
 		f.board.Remove(BoardFacts, name)
 		return
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return
-	}
+	raw, _ := json.Marshal(v) // texts and numbers
 	f.board.Post(BoardFacts, store.Field{Name: name, Value: raw, Until: until}, false)
 }
 

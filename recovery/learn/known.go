@@ -153,11 +153,8 @@ func (o *Outcomes) Import(ctx context.Context, r io.Reader) (added, refused int,
 // Reset removes all observations, on all replicas as soon as they read the log.
 func (o *Outcomes) Reset(ctx context.Context) error {
 	return o.exclusive(ctx, func() error {
-		raw, err := json.Marshal(resetEntry{strconv.FormatInt(time.Now().UnixNano(), 36)})
-		if err == nil {
-			err = o.parts.Store.Append(ctx, logOutcomes, raw, logSize)
-		}
-		if err != nil {
+		raw, _ := json.Marshal(resetEntry{strconv.FormatInt(time.Now().UnixNano(), 36)})
+		if err := o.parts.Store.Append(ctx, logOutcomes, raw, logSize); err != nil {
 			return fmt.Errorf("resetting what was learned: %w", err)
 		}
 		o.read(ctx)

@@ -43,9 +43,6 @@ func (m *Makers) Made(session string) (made []recovery.Made) {
 
 // Remember implements recovery.Makers.
 func (m *Makers) Remember(session string, made []recovery.Made) {
-	raw, err := json.Marshal(made)
-	if err != nil {
-		return // cannot happen: names and numbers
-	}
+	raw, _ := json.Marshal(made) // names and numbers
 	m.board.Post(BoardMakers, store.Field{Name: session, Value: raw, Until: time.Now().Add(time.Duration(m.ttl.Load()))}, false)
 }

@@ -98,10 +98,7 @@ func (s *Planner) stored(ctx context.Context, x *recovery.Exchange) *state {
 // client's credential.
 func (s *Planner) remember(session string, secret []byte, st *state) {
 	st.At = time.Now()
-	raw, err := json.Marshal(st)
-	if err != nil {
-		return // texts and numbers always marshal
-	}
+	raw, _ := json.Marshal(st) // texts and numbers
 	s.states.Put(session, st, len(session)+len(raw)+256)
 	if s.parts.Store == nil || len(raw) > maxStored/2 {
 		return
