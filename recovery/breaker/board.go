@@ -3,7 +3,6 @@ package breaker
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -211,8 +210,7 @@ func (s *Set) Marks() (marks []recovery.Mark) {
 		if !time.Now().Before(until) {
 			return true
 		}
-		m := recovery.Mark{Target: f.Name, Kind: recovery.MarkCooldown, Item: string(recovery.MarkCooldown), Evidence: class, Since: begin, Until: until}
-		marks = append(marks, m)
+		marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkCooldown, Item: string(recovery.MarkCooldown), Evidence: class, Since: begin, Until: until})
 		return true
 	})
 	return marks
@@ -258,7 +256,7 @@ func (s *Set) Clear(name, item string) {
 	}
 	if item == "" || item == string(recovery.MarkCooldown) {
 		s.board.Remove(BoardCooldowns, name)
-		maps.DeleteFunc(s.refusals, func(t recovery.Target, _ *refusal) bool { return t.String() == name })
-		maps.DeleteFunc(s.keys, func(t recovery.Target, _ *ramp) bool { return t.String() == name })
+		s.refusals.DeleteFunc(func(t recovery.Target, _ *refusal) bool { return t.String() == name })
+		s.keys.DeleteFunc(func(t recovery.Target, _ *ramp) bool { return t.String() == name })
 	}
 }

@@ -15,16 +15,10 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Meters are the meters of a store, which limits the duration of each call.
-type Meters interface {
-	Charge(ctx context.Context, charges ...store.Charge) (store.Charged, error)
-}
-
 // Budgets stop sessions whose budget is used up. The store counts the use of a session for all replicas; a session that the
 // store does not know has used nothing. Safe for concurrent use.
 type Budgets struct {
 	sessions *Sessions
-	meters   Meters
 	replicas func() int // number of replicas of the store; each gets an equal share while the store's server is unavailable
 	work     sync.WaitGroup
 }
@@ -32,8 +26,8 @@ type Budgets struct {
 var _ recovery.Stage = (*Budgets)(nil)
 
 // NewBudgets returns the budgets of sessions.
-func NewBudgets(sessions *Sessions, meters Meters, replicas func() int) *Budgets {
-	return &Budgets{sessions: sessions, meters: meters, replicas: replicas}
+func NewBudgets(sessions *Sessions, replicas func() int) *Budgets {
+	return &Budgets{sessions: sessions, replicas: replicas}
 }
 
 // Close waits until the use of all requests is counted.
@@ -109,7 +103,7 @@ func (b *Budgets) used(ctx context.Context, x *recovery.Exchange, list []string)
 	for _, a := range list {
 		charges = append(charges, charge(a, "requests", 1), charge(a, "tokens", 0), charge(a, "spending", 0))
 	}
-	done, err := b.meters.Charge(ctx, charges...)
+	done, err := b.sessions.rings.Charge(ctx, charges...)
 	if err != nil {
 		return use{}, err
 	}
@@ -179,7 +173,7 @@ func (b *Budgets) Spent(x *recovery.Exchange, tokens int64, money float64) {
 	b.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), spentTime)
 		defer cancel()
-		_, _ = b.meters.Charge(ctx, charges...) // an error means that the store is closing
+		_, _ = b.sessions.rings.Charge(ctx, charges...) // an error means that the store is closing
 	})
 }
 
@@ -223,13 +217,13 @@ func (b *Budgets) stop(x *recovery.Exchange, id string, list []string, u use) {
 // endBudget removes a session from the board if it was stopped for its budget, since the budget now allows it again, as
 // after a change of the configuration.
 func (s *Sessions) endBudget(id string) {
-	if f, known := s.board.Lookup(BoardSessions, id); known && budgetOf(f).Budget != "" {
+	if f, known := s.board.Lookup(BoardSessions, id); known && stoppedSession(f).Budget != "" {
 		s.board.Remove(BoardSessions, id)
 	}
 }
 
-// budgetOf parses a field of the board. The result has an empty Budget if the session was not stopped for its budget.
-func budgetOf(f store.Field) (o recovery.OpenSession) {
+// stoppedSession parses a field of the board. The result has an empty Budget if the session was not stopped for its budget.
+func stoppedSession(f store.Field) (o recovery.OpenSession) {
 	_ = json.Unmarshal(f.Value, &o) // an invalid field has no budget
 	return o
 }

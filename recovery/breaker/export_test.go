@@ -17,7 +17,7 @@ func (s *Set) UnderWay() (requests, resends, probes int) {
 func (s *Set) Sizes() (targets, keys int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.targets), len(s.keys)
+	return len(s.targets), s.keys.Len()
 }
 
 // Personal is how many clients' failures are counted apart.

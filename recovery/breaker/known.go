@@ -24,7 +24,7 @@ const (
 func (s *Set) remember(t recovery.Target, o recovery.Outcome, now time.Time) {
 	f := o.Failure
 	if o.Success || f != nil && f.Signal.Phase >= recovery.PhaseBody { // the target began to answer, so there is quota
-		delete(s.refusals, t)
+		s.refusals.Delete(t)
 	}
 	if f == nil || f.Class() != recovery.QuotaExhausted || t.Key == "" || len(f.Response.Body) > maxRefusal {
 		return
@@ -34,19 +34,13 @@ func (s *Set) remember(t recovery.Target, o recovery.Outcome, now time.Time) {
 	default:
 		return
 	}
-	if len(s.refusals) >= maxTargets {
-		for old := range s.refusals {
-			delete(s.refusals, old)
-			break
-		}
-	}
 	known := &recovery.Failure{Diagnosis: f.Diagnosis, Target: t, Response: f.Response}
-	s.refusals[t] = &refusal{known, now.Add(refusalTime)}
+	s.refusals.Put(t, &refusal{known, now.Add(refusalTime)}, 1)
 }
 
 // refused returns the stored refusal and its end; nil if there is none or it has expired.
 func (s *Set) refused(t recovery.Target, now time.Time) (f *recovery.Failure, until time.Time) {
-	if r := s.refusals[t]; r != nil && now.Before(r.until) {
+	if r, ok := s.refusals.Get(t); ok && now.Before(r.until) {
 		return r.failure, r.until
 	}
 	return nil, time.Time{}
@@ -55,7 +49,7 @@ func (s *Set) refused(t recovery.Target, now time.Time) (f *recovery.Failure, un
 // probing renews an expired refusal when a request starts, so that this request tests the quota while others get the
 // stored refusal.
 func (s *Set) probing(t recovery.Target, now time.Time) {
-	if r := s.refusals[t]; r != nil && !now.Before(r.until) {
+	if r, ok := s.refusals.Get(t); ok && !now.Before(r.until) {
 		r.until = now.Add(refusalTime)
 	}
 }

@@ -38,12 +38,12 @@ func (r *ramp) next(now time.Time) time.Time {
 // ramping reports whether a key in its ramp has already started all requests that it may start for now, and when to check
 // again. The caller holds the set's lock.
 func (s *Set) ramping(t recovery.Target, now time.Time) (again time.Time, full bool) {
-	k, ok := s.keys[t]
+	k, ok := s.keys.Get(t)
 	if !ok {
 		return time.Time{}, false
 	}
 	if k.over(now) {
-		delete(s.keys, t)
+		s.keys.Delete(t)
 		return time.Time{}, false
 	}
 	next := k.next(now)
@@ -55,21 +55,7 @@ func (s *Set) ramping(t recovery.Target, now time.Time) (again time.Time, full b
 
 // cooled stores the ramp that follows a cool-down.
 func (s *Set) cooled(t recovery.Target, next ramp, now time.Time) {
-	k, ok := s.keys[t]
-	if !ok {
-		if next.over(now) {
-			return
-		}
-		if len(s.keys) >= maxTargets {
-			for o := range s.keys {
-				delete(s.keys, o)
-				break
-			}
-		}
-		k = &ramp{}
-		s.keys[t] = k
-	}
-	if next.until.After(k.until) {
-		*k = next
+	if k, ok := s.keys.Get(t); !ok && !next.over(now) || ok && next.until.After(k.until) {
+		s.keys.Put(t, &next, 1)
 	}
 }

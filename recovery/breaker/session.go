@@ -41,7 +41,7 @@ type Rings interface {
 	Set(ctx context.Context, entries ...store.Entry) error
 	Push(ctx context.Context, key, slot string, value []byte, size int, ttl time.Duration) ([][]byte, error)
 	Delete(ctx context.Context, keys ...string) error
-	Meters
+	Charge(ctx context.Context, charges ...store.Charge) (store.Charged, error)
 }
 
 // Sessions are the breakers of conversations. Each conversation has a ring of its last failing turns. The breaker opens
@@ -167,10 +167,7 @@ func quiet(x *recovery.Exchange) bool {
 // firm note at an earlier one.
 func (s *Sessions) failing(ctx context.Context, x *recovery.Exchange, cfg *Config) (*stopping, error) {
 	now := slot{Key: x.Turn.Key, User: x.Turn.User, Success: x.Turn.Success, Streak: x.Turn.Streak, Quiet: quiet(x)}
-	raw, err := json.Marshal(now)
-	if err != nil {
-		return nil, err
-	}
+	raw, _ := json.Marshal(now) // numbers
 	// Indistinguishable sessions may make the same call at the same turn, but their results differ.
 	turn := x.Turn.Slot + "/" + strconv.FormatUint(x.Turn.Key, 16)
 	ring, err := s.rings.Push(ctx, ringKey(x.Session), turn, raw, min(sharers*max(cfg.limit(&x.Turn), firm+1), store.MaxRing), cfg.SessionTTL)
@@ -253,10 +250,7 @@ func (s *Sessions) waiting(ctx context.Context, x *recovery.Exchange, cfg *Confi
 		w.Warned = w.Warned || !quiet(x)
 	}
 	w.Slot = t.Slot
-	raw, err := json.Marshal(w)
-	if err != nil {
-		return nil, err
-	}
+	raw, _ := json.Marshal(w) // numbers, a name and a time
 	if err := s.rings.Set(ctx, store.Entry{Key: waitKey(x.Session), Value: raw, TTL: cfg.SessionTTL}); err != nil {
 		return nil, err
 	}
@@ -338,13 +332,10 @@ func rowAtEnd(turns []slot, now slot) (row []slot, reset bool) {
 func (s *Sessions) open(x *recovery.Exchange, o recovery.OpenSession, f *recovery.ToolFailure, ttl time.Duration) bool {
 	s.posting.Lock()
 	defer s.posting.Unlock()
-	if before, known := s.board.Lookup(BoardSessions, o.Session); known && (o.Budget == "" || budgetOf(before).Budget != "") {
+	if before, known := s.board.Lookup(BoardSessions, o.Session); known && (o.Budget == "" || stoppedSession(before).Budget != "") {
 		return false
 	}
-	raw, err := json.Marshal(o)
-	if err != nil {
-		return false
-	}
+	raw, _ := json.Marshal(o) // texts and numbers
 	s.board.Post(BoardSessions, store.Field{Name: o.Session, Value: raw, Until: o.Since.Add(ttl)}, false)
 	s.report(recovery.EventBreakerOpened, x, f)
 	return true
@@ -352,7 +343,7 @@ func (s *Sessions) open(x *recovery.Exchange, o recovery.OpenSession, f *recover
 
 // close removes a session that continues from the board, and reports that as an event.
 func (s *Sessions) close(x *recovery.Exchange) {
-	if f, known := s.board.Lookup(BoardSessions, x.Session); !known || budgetOf(f).Budget != "" || x.Side != nil && x.Side() {
+	if f, known := s.board.Lookup(BoardSessions, x.Session); !known || stoppedSession(f).Budget != "" || x.Side != nil && x.Side() {
 		return // neither a side request continues a stopped session, nor a message one without budget
 	}
 	s.posting.Lock()
@@ -362,8 +353,7 @@ func (s *Sessions) close(x *recovery.Exchange) {
 		return
 	}
 	s.board.Remove(BoardSessions, x.Session)
-	var o recovery.OpenSession
-	_ = json.Unmarshal(field.Value, &o) // an invalid entry is closed, too
+	o := stoppedSession(field) // an invalid entry is closed, too
 	s.report(recovery.EventBreakerClosed, x, &recovery.ToolFailure{Tool: o.Tool, Category: o.Category, Rule: o.Rule, Failed: true})
 }
 
@@ -378,28 +368,25 @@ func (s *Sessions) report(name recovery.EventName, x *recovery.Exchange, f *reco
 func (s *Sessions) Reset(ctx context.Context, session string) error {
 	cfg := s.cfg.Load()
 	if f, known := s.board.Lookup(BoardSessions, session); known {
-		if err := s.resetBudget(ctx, budgetOf(f)); err != nil {
+		if err := s.resetBudget(ctx, stoppedSession(f)); err != nil {
 			return err
 		}
 	}
 	if err := s.rings.Delete(ctx, ringKey(session), waitKey(session)); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(slot{Reset: true})
-	if err == nil {
-		_, err = s.rings.Push(ctx, ringKey(session), "reset", raw, max(1, cfg.Failures), cfg.SessionTTL)
+	raw, _ := json.Marshal(slot{Reset: true})
+	if _, err := s.rings.Push(ctx, ringKey(session), "reset", raw, max(1, cfg.Failures), cfg.SessionTTL); err != nil {
+		return err
 	}
-	if err == nil {
-		s.board.Remove(BoardSessions, session)
-	}
-	return err
+	s.board.Remove(BoardSessions, session)
+	return nil
 }
 
 // Open returns the sessions whose breaker is open, the latest first.
 func (s *Sessions) Open() (open []recovery.OpenSession) {
 	s.board.Each(BoardSessions, func(f store.Field) bool {
-		var o recovery.OpenSession
-		if json.Unmarshal(f.Value, &o) == nil && o.Session == f.Name {
+		if o := stoppedSession(f); o.Session == f.Name {
 			open = append(open, o)
 		}
 		return true
@@ -420,7 +407,7 @@ func (s *Sessions) explain(x *recovery.Exchange, stop *stopping) string {
 		fmt.Fprintf(&b, "I stopped here: %s failed %d times in a row with the same error, so trying once more would not help.\n\n", named(f.Tool), stop.times)
 	}
 	if f.Line != "" {
-		fmt.Fprintf(&b, "What failed:\n\n    %s\n\n", trajectory.Shorten(oneLine(f.Line), 300))
+		fmt.Fprintf(&b, "What failed:\n\n    %s\n\n", trajectory.OneLine(f.Line, 300))
 	}
 	if tried := attempts(x, stop); len(tried) > 0 {
 		b.WriteString("What was tried last:\n\n")
@@ -453,7 +440,7 @@ func attempts(x *recovery.Exchange, stop *stopping) (out []string) {
 		if !r.Failed && stop.waited == 0 || len(out) == 3 {
 			continue
 		}
-		out = append(out, strings.TrimSpace(named(r.Tool)+" "+trajectory.Shorten(oneLine(r.Arguments), 200)))
+		out = append(out, strings.TrimSpace(named(r.Tool)+" "+trajectory.OneLine(r.Arguments, 200)))
 	}
 	return out
 }
@@ -462,7 +449,5 @@ func named(tool string) string {
 	if tool == "" {
 		return "the command"
 	}
-	return "`" + trajectory.Shorten(oneLine(tool), 128) + "`"
+	return "`" + trajectory.OneLine(tool, 128) + "`"
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
 )
 
 // Set holds the breakers of all targets. Safe for concurrent use.
@@ -14,13 +15,12 @@ type Set struct {
 	cfg      Config
 	board    Board
 	observer recovery.Observer
-
-	names recovery.Names
+	names    recovery.Names
 
 	mu       sync.Mutex
-	targets  map[recovery.Target]*target // by upstream and model
-	keys     map[recovery.Target]*ramp   // with the key; only keys with a recent cool-down
-	refusals map[recovery.Target]*refusal
+	targets  map[recovery.Target]*target          // by upstream and model
+	keys     *store.Cache[recovery.Target, *ramp] // with the key; only keys with a recent cool-down
+	refusals *store.Cache[recovery.Target, *refusal]
 	recent   [2]seen // the two clients that were seen last
 	failing  series  // failures in a row, over all targets
 	lastFail time.Time
@@ -43,8 +43,8 @@ const maxTargets = 4096
 
 // NewSet returns a set in which every target is available.
 func NewSet(cfg Config, board Board, observer recovery.Observer) *Set {
-	return &Set{cfg: cfg, board: board, observer: observer,
-		targets: map[recovery.Target]*target{}, keys: map[recovery.Target]*ramp{}, refusals: map[recovery.Target]*refusal{}}
+	return &Set{cfg: cfg, board: board, observer: observer, targets: map[recovery.Target]*target{},
+		keys: store.NewCache[recovery.Target, *ramp](maxTargets), refusals: store.NewCache[recovery.Target, *refusal](maxTargets)}
 }
 
 // Reconfigure applies new limits; what was counted stays.
@@ -116,24 +116,17 @@ const (
 )
 
 // For implements recovery.Health.
-func (s *Set) For(client string) recovery.Health {
-	if client == "" {
-		return s
-	}
-	return view{s, client}
-}
+func (s *Set) For(client string) recovery.Health { return view{s, client} }
 
 // Check implements recovery.Health, for all clients together.
-func (s *Set) Check(t recovery.Target) recovery.Status { return s.check(t, "") }
+func (s *Set) Check(t recovery.Target) recovery.Status { return view{s, ""}.Check(t) }
 
 // Check implements recovery.Health.
-func (v view) Check(t recovery.Target) recovery.Status { return v.check(t, v.client) }
-
-func (s *Set) check(t recovery.Target, client string) recovery.Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, now := s.target(t), time.Now()
-	return s.status(t, e, s.clientCircuit(e, client, now), s.opened(e, now), now)
+func (v view) Check(t recovery.Target) recovery.Status {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	e, now := v.target(t), time.Now()
+	return v.status(t, e, v.clientCircuit(e, v.client, now), v.opened(e, now), now)
 }
 
 // status returns the status of a target for the client with circuit p, which may be nil.
@@ -177,17 +170,14 @@ func (o opening) status(probes int, now time.Time) recovery.Status {
 	return recovery.Status{}
 }
 
-// Begin implements recovery.Health: it reserves a place for one attempt. The status is Ready if there was one.
+// Begin implements recovery.Health, for a client that is not distinguished from others.
 func (s *Set) Begin(t recovery.Target, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
-	return s.begin(t, "", now, resend, force)
+	return view{s, ""}.Begin(t, now, resend, force)
 }
 
-// Begin implements recovery.Health.
+// Begin implements recovery.Health: it reserves a place for one attempt. The status is Ready if there was one.
 func (v view) Begin(t recovery.Target, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
-	return v.begin(t, v.client, now, resend, force)
-}
-
-func (s *Set) begin(t recovery.Target, client string, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
+	s, client := v.Set, v.client
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sawClient(client, now)
@@ -216,7 +206,7 @@ func (s *Set) begin(t recovery.Target, client string, now time.Time, resend, for
 	if resend {
 		e.resends++
 	}
-	if k, ok := s.keys[t]; ok {
+	if k, ok := s.keys.Get(t); ok {
 		k.started++
 	}
 	s.probing(t, now)

@@ -135,7 +135,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.wishes = learn.NewWishes(a.mirror, cfg.Strategies.Remember)
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.userAdvice)
-	a.budgets = breaker.NewBudgets(a.sessions, a.store, a.replicaCount)
+	a.budgets = breaker.NewBudgets(a.sessions, a.replicaCount)
 	a.meter = count.NewMeter()
 	a.fitter = a.newFitter(cfg.Fit)
 	a.limiter = quota.New(a.store, quotaConfig(cfg))
