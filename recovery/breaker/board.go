@@ -77,9 +77,6 @@ type opening struct {
 
 // opened reads the state of a target's breaker from the board.
 func (s *Set) opened(e *target, now time.Time) opening {
-	if !s.board.Any(BoardBreakers) {
-		return opening{}
-	}
 	f, ok := s.board.Lookup(BoardBreakers, e.field)
 	if !ok {
 		return opening{}
@@ -198,12 +195,13 @@ func (s *Set) Marks() (marks []recovery.Mark) {
 		return true
 	})
 	for t, e := range s.targets {
-		for client, p := range e.clients {
+		e.clients.Each(func(client string, p *personal) bool {
 			if p.open && now.Before(p.until.Add(2*s.cfg.OpenMax)) {
 				marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkClient, Item: string(recovery.MarkBreaker),
 					Detail: "probed every " + p.length.String(), Evidence: strings.TrimSpace(p.class + " for " + client + " alone"), Since: p.since, Until: p.until})
 			}
-		}
+			return true
+		})
 	}
 	s.board.Each(BoardCooldowns, func(f store.Field) bool {
 		class, begin, until := coolingOf(f)
@@ -250,7 +248,7 @@ func (s *Set) Clear(name, item string) {
 		for t, e := range s.targets {
 			if t.String() == name {
 				e.forget()
-				e.clients = nil
+				e.clients.DeleteFunc(func(string, *personal) bool { return true })
 			}
 		}
 	}

@@ -153,7 +153,7 @@ func (p *personal) opens(events []recovery.Event, ticket recovery.Ticket, f *rec
 
 // clientCircuit returns the circuit of a client, nil if it has none. It closes a circuit that had no traffic for a while.
 func (s *Set) clientCircuit(e *target, client string, now time.Time) *personal {
-	p := e.clients[client]
+	p, _ := e.clients.Get(client)
 	if p != nil && p.open && now.After(p.until.Add(2*s.cfg.OpenMax)) {
 		p.opening = opening{}
 	}
@@ -164,24 +164,14 @@ func (s *Set) clientCircuit(e *target, client string, now time.Time) *personal {
 const maxPersonal = 64
 
 // personal returns the circuit of a client, and creates one after a failure. It returns nil if none of the client's
-// requests failed recently, or if there is no other client.
+// requests failed, or if there is no other client.
 func (s *Set) personal(e *target, client string, failed bool, now time.Time) *personal {
-	p := e.clients[client]
-	if p != nil || !failed || client == "" || s.onlyClient(client, now) {
+	p, ok := e.clients.Get(client)
+	if ok || !failed || client == "" || s.onlyClient(client, now) {
 		return p
 	}
-	if e.clients == nil {
-		e.clients = map[string]*personal{}
-	}
-	for name, old := range e.clients {
-		old.advance(now, s.cfg.Window)
-		total, _ := old.sum()
-		if total == 0 && old.probes == 0 && !now.Before(old.until.Add(s.cfg.OpenMax)) || len(e.clients) >= maxPersonal {
-			delete(e.clients, name)
-		}
-	}
 	p = &personal{}
-	e.clients[client] = p
+	e.clients.Put(client, p, 1)
 	return p
 }
 
@@ -191,14 +181,15 @@ func (s *Set) shared(e *target, client string, now time.Time) bool {
 	if client == "" || s.onlyClient(client, now) {
 		return true
 	}
-	for name, p := range e.clients {
-		if p.advance(now, s.cfg.Window); name != client {
-			if _, failed := p.sum(); failed > 0 {
-				return true
-			}
+	others := 0
+	e.clients.Each(func(name string, p *personal) bool {
+		p.advance(now, s.cfg.Window)
+		if _, failed := p.sum(); name != client {
+			others += failed
 		}
-	}
-	return false
+		return true
+	})
+	return others > 0
 }
 
 // seen is when a client last made an attempt.

@@ -25,7 +25,7 @@ func (s *Set) Personal() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.targets {
-		n += len(e.clients)
+		n += e.clients.Len()
 	}
 	return n
 }

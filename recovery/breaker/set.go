@@ -62,7 +62,7 @@ type target struct {
 	field    string // its name on the board
 	inFlight int
 	resends  int
-	clients  map[string]*personal // clients whose requests failed recently
+	clients  *store.Cache[string, *personal] // clients whose requests failed
 	used     time.Time
 }
 
@@ -73,7 +73,7 @@ func (s *Set) target(t recovery.Target) *target {
 		if len(s.targets) >= maxTargets {
 			s.evict()
 		}
-		e = &target{set: s, field: t.Upstream + "/" + t.Model}
+		e = &target{set: s, field: t.Upstream + "/" + t.Model, clients: store.NewCache[string, *personal](maxPersonal)}
 		s.targets[t] = e
 	}
 	return e
@@ -230,7 +230,7 @@ func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
 	if ticket.Probe {
 		e.probes = max(0, e.probes-1)
 	}
-	if p := e.clients[ticket.Client]; p != nil && ticket.ClientProbe {
+	if p, ok := e.clients.Get(ticket.Client); ok && ticket.ClientProbe {
 		p.probes = max(0, p.probes-1)
 	}
 	counts := o.Failure != nil && o.Failure.Spec != nil && o.Failure.Spec.Counts

@@ -30,7 +30,7 @@ func (p *Pace) Answered(x *recovery.Exchange, c recovery.Candidate, at time.Time
 	one := sent{at, x.Body.EstimateTokens()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.silent, k.target)
+	p.silent.Delete(k.target)
 	list := entry(p.answered, k)
 	if slices.ContainsFunc(*list, func(o sent) bool { return !o.at.Before(at) && o.tokens >= one.tokens }) {
 		return
@@ -46,8 +46,8 @@ func (p *Pace) Overtaken(x *recovery.Exchange, c recovery.Candidate, at time.Tim
 	tokens := x.Body.EstimateTokens()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := p.answered[k]
-	return list != nil && slices.ContainsFunc(*list, func(o sent) bool { return o.at.After(at) && o.tokens+o.tokens/16+16 >= tokens })
+	list, ok := p.answered.Get(k)
+	return ok && slices.ContainsFunc(*list, func(o sent) bool { return o.at.After(at) && o.tokens+o.tokens/16+16 >= tokens })
 }
 
 // silence is a series of attempts at one target without any output.
@@ -73,7 +73,7 @@ func (p *Pace) Silent(x *recovery.Exchange, t recovery.Target) {
 func (p *Pace) Silence(t recovery.Target) (n int, several bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.silent[t.Keyless()]; s != nil {
+	if s, ok := p.silent.Get(t.Keyless()); ok {
 		return s.n, s.several
 	}
 	return 0, false
@@ -81,7 +81,5 @@ func (p *Pace) Silence(t recovery.Target) (n int, several bool) {
 
 // ResetSilence implements recovery.Pace.
 func (p *Pace) ResetSilence(t recovery.Target) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.silent, t.Keyless())
+	p.silent.Delete(t.Keyless())
 }

@@ -2,7 +2,6 @@ package learn
 
 import (
 	"fmt"
-	"maps"
 	"math/bits"
 	"path"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
 )
 
 // Pace measures how long targets take to their first token, by input size, and holds the budget of parallel
@@ -21,12 +21,12 @@ type Pace struct {
 	mu       sync.Mutex
 	cfg      FirstTokenConfig
 	parallel recovery.ParallelConfig
-	samples  map[paceKey]*ring
+	samples  *store.Cache[paceKey, *ring]
 	window   [2]struct{ requests, started int } // the current period and the previous one
 	period   int64
-	pauses   map[recovery.Target]*ring // longest pauses within answers, by upstream and model
-	answered map[answerKey]*[]sent
-	silent   map[recovery.Target]*silence // by upstream and model; targets that answer have no entry
+	pauses   *store.Cache[recovery.Target, *ring] // longest pauses within answers, by upstream and model
+	answered *store.Cache[answerKey, *[]sent]
+	silent   *store.Cache[recovery.Target, *silence] // by upstream and model; targets that answer have no entry
 }
 
 var _ recovery.Pace = (*Pace)(nil)
@@ -55,8 +55,8 @@ const (
 
 // NewPace returns a pace without samples.
 func NewPace(cfg FirstTokenConfig, parallel recovery.ParallelConfig, facts *Facts) *Pace {
-	return &Pace{facts: facts, cfg: cfg, parallel: parallel, samples: map[paceKey]*ring{},
-		pauses: map[recovery.Target]*ring{}, answered: map[answerKey]*[]sent{}, silent: map[recovery.Target]*silence{}}
+	return &Pace{facts: facts, cfg: cfg, parallel: parallel, samples: store.NewCache[paceKey, *ring](maxPaces), pauses: store.NewCache[recovery.Target, *ring](maxPaces),
+		answered: store.NewCache[answerKey, *[]sent](maxPaces), silent: store.NewCache[recovery.Target, *silence](maxPaces)}
 }
 
 // Reconfigure applies new limits and keeps the samples.
@@ -91,7 +91,10 @@ func (p *Pace) Limits(x *recovery.Exchange, c recovery.Candidate, alternative bo
 	if !x.Streaming {
 		least = cfg.Whole
 	}
-	usual := max(least+more, p.measuredLimit(key(x, c)))
+	usual := least + more
+	if r, ok := p.samples.Get(key(x, c)); ok {
+		usual = max(usual, p.limitOf(r))
+	}
 	// One second more, so that an attempt that reasons for exactly this time is not doubled.
 	thinks := max(usual, cfg.Reasoning+time.Second+more)
 	silent := usual
@@ -118,14 +121,10 @@ func (p *Pace) Limits(x *recovery.Exchange, c recovery.Candidate, alternative bo
 // aliveFactor is how many silent limits an attempt gets that shows signs of life.
 const aliveFactor = 4
 
-// measuredLimit returns the limit from a target's samples: from enough samples on Factor times their p95, before that
-// twice the median. p.mu must be held.
-func (p *Pace) measuredLimit(k paceKey) time.Duration {
-	r := p.samples[k]
-	switch {
-	case r == nil:
-		return 0
-	case r.n >= minSamples:
+// limitOf returns the limit from a target's samples: from enough samples on Factor times their p95, before that twice
+// the median. p.mu must be held.
+func (p *Pace) limitOf(r *ring) time.Duration {
+	if r.n >= minSamples {
 		return time.Duration(p.cfg.Factor * float64(r.percentile(95)))
 	}
 	return 2 * r.percentile(50)
@@ -175,20 +174,13 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 	entry(p.samples, key(x, c)).add(firstToken)
 }
 
-// entry returns the value of a key, or adds one. If the map is full, it removes another key.
-func entry[K comparable, V any](m map[K]*V, k K) *V {
-	v := m[k]
-	if v != nil {
-		return v
+// entry returns the value of a key, or adds one.
+func entry[K comparable, V any](c *store.Cache[K, *V], k K) *V {
+	v, ok := c.Get(k)
+	if !ok {
+		v = new(V)
+		c.Put(k, v, 1)
 	}
-	if len(m) >= maxPaces {
-		for old := range m {
-			delete(m, old)
-			break
-		}
-	}
-	v = new(V)
-	m[k] = v
 	return v
 }
 
@@ -212,8 +204,8 @@ const leastIdle = 8 * time.Second
 func (p *Pace) Idle(t recovery.Target) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.pauses[t.Keyless()]
-	if r == nil || r.n < minSamples {
+	r, ok := p.pauses.Get(t.Keyless())
+	if !ok || r.n < minSamples {
 		return 0
 	}
 	return max(leastIdle, time.Duration(p.cfg.Factor*float64(slices.Max(r.d[:r.n]))))
@@ -275,18 +267,19 @@ const itemPace = "first token"
 func (p *Pace) Marks() (marks []recovery.Mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for k, r := range p.samples {
+	p.samples.Each(func(k paceKey, r *ring) bool {
 		if r.n < minSamples {
-			continue
+			return true
 		}
 		form := "whole answers"
 		if k.streamed {
 			form = fmt.Sprintf("streams below %d tokens", 1<<k.size)
 		}
 		marks = append(marks, recovery.Mark{Target: k.target.String(), Kind: recovery.MarkPace, Item: itemPace,
-			Detail:   fmt.Sprintf("95 %% within %v, %s; may be silent for %v at least", round(r.percentile(95)), form, round(max(p.measuredLimit(k), p.cfg.Min))),
+			Detail:   fmt.Sprintf("95 %% within %v, %s; may be silent for %v at least", round(r.percentile(95)), form, round(max(p.limitOf(r), p.cfg.Min))),
 			Evidence: fmt.Sprintf("%d answers", r.n), Since: r.at})
-	}
+		return true
+	})
 	return marks
 }
 
@@ -306,6 +299,6 @@ func (p *Pace) Clear(name, item string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.samples, func(k paceKey, _ *ring) bool { return k.target.String() == name })
-	maps.DeleteFunc(p.pauses, func(t recovery.Target, _ *ring) bool { return t.String() == name })
+	p.samples.DeleteFunc(func(k paceKey, _ *ring) bool { return k.target.String() == name })
+	p.pauses.DeleteFunc(func(t recovery.Target, _ *ring) bool { return t.String() == name })
 }
