@@ -60,27 +60,26 @@ func (c *Counts) report() (cells []recovery.LearnedCell, patterns []recovery.Lea
 // cell returns what is known about the strategies of one key, chain and model, for all tasks.
 func (c *Counts) cell(k counterKey) recovery.LearnedCell {
 	out := recovery.LearnedCell{Key: k.key, Chain: k.chain, Model: k.model, Decision: "chain", Censored: c.censored[k]}
-	arm := func(strategy string) (recovery.LearnedArm, counter) {
+	arm := func(strategy string) recovery.LearnedArm {
 		k.strategy = strategy
 		t := c.counters[k]
 		e := c.estimate(k.chain, strategy, t)
-		return recovery.LearnedArm{Strategy: strategy, Observations: t.n, Rate: e.rate, CI: [2]float64{e.low, e.high}}, t
+		return recovery.LearnedArm{Strategy: strategy, Observations: t.n, Rate: e.rate, CI: [2]float64{e.low, e.high}}
 	}
 	for s := range c.priors[k.chain] {
-		a, t := arm(s)
-		if t.n == 0 {
-			continue
+		a := arm(s)
+		if a.Observations > 0 {
+			out.Arms = append(out.Arms, a)
 		}
-		out.Arms = append(out.Arms, a)
-		if c.finest(recovery.Question{Key: k.key, Chain: k.chain, Model: k.model}, "", s).n > 0 {
+		if a.Observations >= minOutcomes {
 			out.Decision = "learned"
 		}
 	}
 	slices.SortFunc(out.Arms, func(x, y recovery.LearnedArm) int {
 		return cmp.Or(cmp.Compare(y.Rate, x.Rate), cmp.Compare(x.Strategy, y.Strategy))
 	})
-	without, silent := arm(noNote)
-	if out.Decision == "learned" && silent.n >= minOutcomes && out.Arms[0].CI[1] < without.CI[0] {
+	without := arm(noNote)
+	if out.Decision == "learned" && without.Observations >= minOutcomes && out.Arms[0].CI[1] < without.CI[0] {
 		out.Decision = "observe"
 	}
 	if len(out.Arms) > 0 {

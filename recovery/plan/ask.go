@@ -46,26 +46,22 @@ var (
 // ask starts a call to the planner for the exchange's session, or returns the running one; fresh reports a new
 // call. It returns nil if the planner was asked often enough, is paused or busy, or if the exchange's budget is
 // spent.
-func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, slot string) (c *call, fresh bool) {
+func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, slot string) (running *call, fresh bool) {
 	s.mu.Lock()
-	c = s.calls[x.Session]
-	busy := len(s.calls) >= cfg.Concurrent
+	running, busy := s.calls[x.Session], len(s.calls) >= cfg.Concurrent
 	s.mu.Unlock()
-	if c != nil {
-		if c.next.Key != t.key {
-			return nil, false
-		}
-		return c, false
+	if running != nil && running.next.Key == t.key {
+		return running, false
 	}
 	detacher, _ := x.Completer.(recovery.Detacher)
 	to := s.targetOf(x, cfg)
-	if busy || st.exhausted() || s.isPaused(to) || st.Asked > 0 && st.Slot == slot || detacher == nil || !x.MayComplete() {
+	if running != nil || busy || st.exhausted() || s.isPaused(to) || st.Asked > 0 && st.Slot == slot || detacher == nil || !x.MayComplete() {
 		return nil, false
 	}
 	tools := offered(x.Body)
 	prompt := promptOf(x, t, tools, min(maxPrompt, max(leastPrompt, x.Spendable()*len(x.Body.Raw()))))
 	prompt.Target = to.Target
-	c = &call{done: make(chan struct{}), event: x.Event(recovery.EventPlanMade), tools: tools, hosts: hostsIn(x.Body), barred: x.Barred, target: to,
+	c := &call{done: make(chan struct{}), event: x.Event(recovery.EventPlanMade), tools: tools, hosts: hostsIn(x.Body), barred: x.Barred, target: to,
 		secret: []byte(x.Secret), began: time.Now(), acts: cfg.Mode == ModeAct}
 	if t.failure != nil {
 		own := *t.failure
@@ -77,23 +73,25 @@ func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, s
 	}
 	c.next = state{Key: t.key, Tool: t.tool, Asked: st.Asked + 1, AskedTotal: st.AskedTotal + 1, Learned: st.Learned, Heuristics: st.Heuristics, TurnsInRow: turnsInRow(x, t.tool), Slot: slot}
 	completer := detacher.Detach()
-	s.mu.Lock()
-	if other := s.calls[x.Session]; other != nil || len(s.calls) >= cfg.Concurrent { // begun meanwhile
-		s.mu.Unlock()
-		if other != nil && other.next.Key != t.key {
-			other = nil
-		}
-		return other, false
+	running, fresh = s.start(c, cfg.Concurrent, func() { s.makePlan(cfg, c, completer, prompt) })
+	if fresh {
+		x.Spend((len(prompt.System) + len(prompt.User) + 3) / 4)
 	}
-	s.calls[x.Session] = c
-	s.mu.Unlock()
-	x.Spend((len(prompt.System) + len(prompt.User) + 3) / 4)
-	if !s.runDetached(func() { s.makePlan(cfg, c, completer, prompt) }) {
-		s.mu.Lock()
-		delete(s.calls, x.Session)
-		s.mu.Unlock()
+	return running, fresh
+}
+
+// start runs a call in a goroutine, unless the session has begun one meanwhile, too many calls run, or the planner is
+// closed. It returns the call that runs for the session and the same trouble, or nil.
+func (s *Planner) start(c *call, concurrent int, do func()) (running *call, fresh bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.calls[c.event.Session]; other != nil && other.next.Key == c.next.Key {
+		return other, false
+	} else if other != nil || s.closed || len(s.calls) >= concurrent {
 		return nil, false
 	}
+	s.calls[c.event.Session] = c
+	s.work.Go(do)
 	return c, true
 }
 

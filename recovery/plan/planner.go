@@ -107,17 +107,6 @@ func (s *Planner) Close() {
 	s.work.Wait()
 }
 
-// runDetached runs f in a goroutine of the planner; it returns false once the planner is closed.
-func (s *Planner) runDetached(f func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.work.Go(f)
-	return true
-}
-
 // Prepare implements recovery.Stage: if the agent is stuck, it sets the exchange's Plan, or starts a call for a
 // plan for the next request.
 func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {

@@ -2,9 +2,6 @@ package strategy_test
 
 import (
 	"cmp"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -98,29 +95,5 @@ func TestPlans(t *testing.T) {
 		if !helped[name] {
 			t.Errorf("%s helps in no row", name)
 		}
-	}
-}
-
-// exported matches the beginning of a strategy.
-var exported = regexp.MustCompile(`(?m)^func [A-Z]\w*\(s \*recovery\.Situation`)
-
-// All has every strategy of this package, so that none escapes the test above.
-func TestAll(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	written := 0
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasSuffix(name, "_test.go") {
-			written += len(exported.FindAll(text, -1))
-		}
-	}
-	if n := len(strategy.All()); n != written {
-		t.Errorf("All has %d strategies, and %d are written", n, written)
 	}
 }
