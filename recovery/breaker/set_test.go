@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -76,6 +77,8 @@ func TestOpensAtShare(t *testing.T) {
 			{"rrrrrrrrrr", false}, // nor do refusals speak against the target
 			{"frfrf", true},       // but they make up the number
 			{"frrrrfrrrr", false}, //
+			{strings.Repeat("s", 100) + "ffff", false},
+			{strings.Repeat("s", 100) + "fffff", true}, // five in a row, however much went well before
 		}
 		for i, c := range cases {
 			l := &recoverytest.Observer{}
@@ -137,25 +140,6 @@ func TestOutage(t *testing.T) {
 		}
 		if open := s.Open(); len(open) != 0 {
 			t.Errorf("still open: %v", open)
-		}
-	})
-}
-
-// TestOpensAtStreak: failures in a row open it, however much went well before.
-func TestOpensAtStreak(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
-		for range 100 {
-			once(t, s, target, success)
-		}
-		for i := range 5 {
-			if s.Check(target).Open {
-				t.Fatalf("open after %d failures", i)
-			}
-			once(t, s, target, broken)
-		}
-		if !s.Check(target).Open {
-			t.Error("five failures in a row did not open it")
 		}
 	})
 }

@@ -227,33 +227,30 @@ func (o *Outcomes) release() { <-o.busy }
 
 func (o *Outcomes) run(ctx context.Context) {
 	defer close(o.done)
-	timer, later := time.NewTimer(0), time.NewTimer(0)
-	defer timer.Stop()
-	defer later.Stop()
+	var next time.Time // when the log is read
+	var wake time.Duration
 	for {
 		do := func(context.Context) {}
 		select {
 		case <-ctx.Done():
 			return
 		case do = <-o.queue:
-		case <-timer.C:
-			do = func(ctx context.Context) {
-				o.read(ctx)
-				o.closeLate(ctx)
-			}
-			timer.Reset(refresh*9/10 + rand.N(refresh/5)) // spreads the reads of replicas
-		case <-later.C:
+		case <-time.After(wake):
 		}
 		if !o.acquire(ctx) {
 			return
 		}
 		do(ctx)
-		if len(o.queue) == 0 {
-			if wait := foldEvery - time.Since(o.folded); wait <= 0 {
-				o.foldChanged()
-			} else if o.changed {
-				later.Reset(wait)
-			}
+		if !time.Now().Before(next) {
+			o.read(ctx)
+			o.closeLate(ctx)
+			next = time.Now().Add(refresh*9/10 + rand.N(refresh/5)) // spreads the reads of replicas
+		}
+		wake = time.Until(next)
+		if wait := foldEvery - time.Since(o.folded); wait <= 0 && len(o.queue) == 0 {
+			o.foldChanged()
+		} else if o.changed {
+			wake = min(wake, max(0, wait))
 		}
 		o.release()
 	}

@@ -108,9 +108,12 @@ func TestForbiddenPlans(t *testing.T) {
 	}
 }
 
-// What a planner says to the model or to the user names no file of secrets.
+// What a planner says to the model or to the user names no file of secrets and no host that only a tool named.
 func TestWordsNameNoSecret(t *testing.T) {
-	for text, want := range map[string]bool{"Which account is Ada's?": true, "Please paste ~/.ssh/id_rsa here.": false, "Read .env first.": false} {
+	for text, want := range map[string]bool{
+		"Which account is Ada's?": true, "Please paste ~/.ssh/id_rsa here.": false, "Read .env first.": false,
+		"Which id, see https://wiki.example/y?": true, "Please log in at https://other.example/ first.": false,
+	} {
 		p := planned(t, m{"strategy": "escalate", "reasoning": text, "expectedOutcome": text, "confidence": 0.9, "action": m{"escalationMessage": text}})
 		for _, said := range []string{p.Message, p.Reasoning, p.Expected} {
 			if (said == text) != want {

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 
 	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/plan"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -102,24 +101,3 @@ func FuzzHosts(f *testing.F) {
 }
 
 type m = map[string]any
-
-// What a planner says to the model or to the user names no host that only a tool named.
-func TestWordsNameNoHost(t *testing.T) {
-	for text, want := range map[string]bool{"Which id, see https://wiki.example/y?": true, "Please log in at https://other.example/ first.": false} {
-		synctest.Test(t, func(t *testing.T) {
-			answer, err := json.Marshal(m{"strategy": "escalate", "confidence": 0.9, "reasoning": text, "expectedOutcome": text, "action": m{"escalationMessage": text}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			g := start(t, &brain{text: string(answer)}, func(*plan.Config, *plan.Parts) {})
-			g.prepare(stuck(t, "s", "get", 2))
-			synctest.Wait()
-			p, _ := g.prepare(stuck(t, "s", "get", 3))
-			for _, said := range []string{p.Message, p.Reasoning, p.Expected} {
-				if (said == text) != want {
-					t.Errorf("%q: %q", text, said)
-				}
-			}
-		})
-	}
-}
