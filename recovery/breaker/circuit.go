@@ -60,63 +60,51 @@ func (c *circuit) sum() (total, failed int) {
 // forget clears all counts except the running probes.
 func (c *circuit) forget() { *c = circuit{probes: c.probes, slot: c.slot} }
 
-// change is the effect of an outcome on the state of a circuit.
-type change uint8
-
-const (
-	unchanged change = iota
-	opens
-	closes
-)
-
-// judge returns the effect of a counted outcome on a circuit in state o, and how long the circuit stays open if it opens.
-func (c *circuit) judge(cfg *Config, o opening, probe, failed bool, now time.Time) (change, time.Duration) {
+// judge returns how long a circuit in state o is to be open after a counted outcome, or whether it closes; 0 and false
+// change nothing.
+func (c *circuit) judge(cfg *Config, o opening, probe, failed bool, now time.Time) (open time.Duration, closes bool) {
 	switch {
 	case o.open && now.Before(o.until):
-		return unchanged, 0 // the attempt began before the circuit opened
+		return 0, false // the attempt began before the circuit opened
 	case o.open && failed:
-		return opens, min(max(2*o.length, cfg.Open), cfg.OpenMax)
+		return min(max(2*o.length, cfg.Open), cfg.OpenMax), false
 	case o.open && probe:
-		if c.good++; c.good < cfg.Successes {
-			return unchanged, 0
-		}
-		return closes, 0
+		c.good++
+		return 0, c.good >= cfg.Successes
 	case o.open || !failed:
-		return unchanged, 0
+		return 0, false
 	}
 	total, bad := c.sum()
 	// MinRequests failures in a row suffice, whatever the share of failures.
 	if total >= cfg.MinRequests && (float64(bad) >= cfg.FailureShare*float64(total) || c.streak >= cfg.MinRequests) {
-		return opens, cfg.Open
+		return cfg.Open, false
 	}
-	return unchanged, 0
+	return 0, false
 }
 
 // record counts the outcome of an attempt, and opens, reopens or closes the circuits that it concerns: that of all clients
 // or, if no other client's requests failed, that of its own client. It returns the events to send.
-func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, failed bool, now time.Time) []recovery.Event {
+func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, failed bool, now time.Time) (events []recovery.Event) {
 	e.count(now, s.cfg.Window, failed, o.Success)
 	p := s.personal(e, ticket.Client, failed, now)
 	if p != nil {
 		p.count(now, s.cfg.Window, failed, o.Success)
 	}
-	var events []recovery.Event
 	state := s.opened(e, now)
-	what, length := e.judge(&s.cfg, state, ticket.Probe, failed, now)
+	length, closes := e.judge(&s.cfg, state, ticket.Probe, failed, now)
 	if o.Dead && !state.open {
-		what, length = opens, s.cfg.Open
+		length, closes = s.cfg.Open, false
 	}
+	shared := length > 0 && (o.Several || s.shared(e, ticket.Client, now))
 	switch {
-	case what == opens && (o.Several || s.shared(e, ticket.Client, now)):
+	case shared:
 		next := state.prolonged(o.Failure, now, length)
 		s.open(e, next, now)
 		if !state.open { // a failed probe causes no event
 			e.opened = now
 			events = changed(events, recovery.EventBreakerOpened, now, ticket.Target, "", next)
 		}
-	case what == opens && p != nil && !p.open:
-		events = p.opens(events, ticket, o.Failure, now, length)
-	case what == closes:
+	case closes:
 		e.forget()
 		s.board.Remove(BoardBreakers, e.field)
 		events = changed(events, recovery.EventBreakerClosed, now, ticket.Target, "", opening{})
@@ -124,9 +112,17 @@ func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, fail
 	if p == nil {
 		return events
 	}
-	switch what, length := p.judge(&s.cfg, p.opening, ticket.ClientProbe, failed, now); what {
-	case opens:
-		events = p.opens(events, ticket, o.Failure, now, length)
+	if length == 0 || shared || p.open { // else what would open the circuit of all clients opens this client's
+		length, closes = p.judge(&s.cfg, p.opening, ticket.ClientProbe, failed, now)
+	}
+	switch {
+	case length > 0:
+		first := !p.open
+		p.good, p.opening = 0, p.prolonged(o.Failure, now, length)
+		if first {
+			p.opened = now
+			events = changed(events, recovery.EventBreakerOpened, now, ticket.Target, ticket.Client, p.opening)
+		}
 	case closes:
 		p.forget()
 		p.opening = opening{}
@@ -138,17 +134,6 @@ func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, fail
 // changed appends the event of a circuit that opened or closed. client is empty for the circuit of all clients.
 func changed(events []recovery.Event, name recovery.EventName, now time.Time, t recovery.Target, client string, o opening) []recovery.Event {
 	return append(events, recovery.Event{Name: name, Time: now, Target: t.Keyless(), Origin: recovery.Origin{Key: client}, Class: recovery.Class(o.class), Until: o.until})
-}
-
-// opens opens the client's circuit, or keeps it open. It appends an event only if the circuit was closed.
-func (p *personal) opens(events []recovery.Event, ticket recovery.Ticket, f *recovery.Failure, now time.Time, length time.Duration) []recovery.Event {
-	was := p.open
-	p.good, p.opening = 0, p.prolonged(f, now, length)
-	if was {
-		return events
-	}
-	p.opened = now
-	return changed(events, recovery.EventBreakerOpened, now, ticket.Target, ticket.Client, p.opening)
 }
 
 // clientCircuit returns the circuit of a client, nil if it has none. It closes a circuit that had no traffic for a while.
