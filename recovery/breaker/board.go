@@ -28,19 +28,6 @@ type Board interface {
 	Each(board string, fn func(store.Field) bool)
 }
 
-// cooldown reads a target's cool-down from the board, where it stays until the ramp after it ends.
-func (s *Set) cooldown(t recovery.Target) (next ramp, ok bool) {
-	if !s.board.Any(BoardCooldowns) {
-		return ramp{}, false
-	}
-	f, ok := s.board.Lookup(BoardCooldowns, s.names.Of(t))
-	if !ok {
-		return ramp{}, false
-	}
-	_, begin, until := coolingOf(f)
-	return ramp{until: until, step: rampStep(until.Sub(begin))}, true
-}
-
 // coolingOf parses the field of a cool-down. Invalid values are ignored: the class is then empty, begin is zero, and until
 // is the field's expiry.
 func coolingOf(f store.Field) (class string, begin, until time.Time) {
@@ -174,7 +161,6 @@ func (s *Set) cool(events []recovery.Event, t recovery.Target, o recovery.Outcom
 	s.board.Post(BoardCooldowns, store.Field{
 		Name: s.names.Of(t), Value: fmt.Appendf(nil, "%s %d %d", f.Class(), now.UnixMilli(), until.UnixMilli()), Until: until.Add(rampSteps * rampStep(d)),
 	}, true)
-	s.cooled(t, ramp{until: until, step: rampStep(d)}, now)
 	return append(events, recovery.Event{Name: recovery.EventTargetCooled, Time: now, Target: t, Class: f.Class(), Until: until, Wait: d})
 }
 
@@ -255,6 +241,5 @@ func (s *Set) Clear(name, item string) {
 	if item == "" || item == string(recovery.MarkCooldown) {
 		s.board.Remove(BoardCooldowns, name)
 		s.refusals.DeleteFunc(func(t recovery.Target, _ *refusal) bool { return t.String() == name })
-		s.keys.DeleteFunc(func(t recovery.Target, _ *ramp) bool { return t.String() == name })
 	}
 }

@@ -142,14 +142,8 @@ func (s *Set) status(t recovery.Target, e *target, p *personal, o opening, now t
 	if f, until := s.refused(t, now); f != nil {
 		return recovery.Status{Refused: f, Until: until}
 	}
-	if next, ok := s.cooldown(t); ok && next.until.Before(now.Add(s.cfg.CooldownMax+skew)) {
-		s.cooled(t, next, now)
-		if now.Before(next.until) {
-			return recovery.Status{Cooling: true, Until: next.until}
-		}
-	}
-	if next, ok := s.ramping(t, now); ok {
-		return recovery.Status{Cooling: true, Until: next}
+	if until, ok := s.cooling(t, now); ok {
+		return recovery.Status{Cooling: true, Until: until}
 	}
 	st := recovery.Status{Ready: true, Open: o.open || p != nil && p.open, Opened: e.opened}
 	if p != nil && p.opened.After(st.Opened) {

@@ -309,17 +309,19 @@ func TestHostileBoard(t *testing.T) {
 			})
 		})
 	}
-	t.Run("cool-down", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := recoverytest.NewBoard()
-			s := breaker.NewSet(breaker.Defaults(), b, &recoverytest.Observer{})
-			b.Post(breaker.BoardCooldowns, store.Field{Name: target.String(), Until: time.Now().Add(century)}, true)
-			time.Sleep(2 * breaker.Defaults().CooldownMax)
-			if st := s.Check(target); !st.Ready {
-				t.Errorf("still cooling: %+v", st)
-			}
+	for _, v := range []string{"", "rate_limit 1000 2000"} {
+		t.Run("cool-down "+v, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := recoverytest.NewBoard()
+				s := breaker.NewSet(breaker.Defaults(), b, &recoverytest.Observer{})
+				b.Post(breaker.BoardCooldowns, store.Field{Name: target.String(), Value: []byte(v), Until: time.Now().Add(century)}, true)
+				time.Sleep(2 * breaker.Defaults().CooldownMax)
+				if st := s.Check(target); !st.Ready {
+					t.Errorf("still cooling: %+v", st)
+				}
+			})
 		})
-	})
+	}
 }
 
 func TestResendBudget(t *testing.T) {
