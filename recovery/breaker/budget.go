@@ -84,14 +84,13 @@ func (b *Budgets) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	if err != nil {
 		return nil // the store reports its own failures
 	}
-	switch {
-	case most.part > 1 || most.part == 1 && most.rule != "requests":
+	if most.part > 1 || most.part == 1 && most.rule != "requests" {
 		b.stop(x, id, list, most)
-	case most.part >= budgetNear:
-		b.sessions.endBudget(id)
+		return nil
+	}
+	b.sessions.endBudget(id)
+	if most.part >= budgetNear {
 		b.warn(x, most)
-	default:
-		b.sessions.endBudget(id)
 	}
 	return nil
 }

@@ -312,7 +312,7 @@ func (o *Outcomes) judge(ctx context.Context, a *recovery.After) {
 	}
 	iv.Some = iv.Some || a.Some
 	switch {
-	case a.Target, a.Again && adjusts(iv.Observation.Strategy):
+	case a.Target, a.Again && iv.Observation.Strategy == string(recovery.PlanAdjust): // whose other parameters may include the target
 		o.conclude(ctx, iv, Success)
 	case a.Stopped && (iv.Fingerprint == 0 || handsOver(iv.Observation.Strategy)):
 		o.conclude(ctx, iv, Censored)
@@ -356,11 +356,6 @@ func (o *Outcomes) closeLate(ctx context.Context) {
 			}
 		}
 	}
-}
-
-// adjusts reports whether a strategy repeats the call with other parameters, which may include the target.
-func adjusts(strategy string) bool {
-	return strategy == string(recovery.PlanAdjust)
 }
 
 // handsOver reports whether a strategy makes the model stop and ask; that it did so does not show whether it was

@@ -80,7 +80,7 @@ func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
 // servers without an alternative. If all targets are local, they are treated as others; a local server before a
 // public one gets at least SameAfter.
 func (p *Pace) Limits(x *recovery.Exchange, c recovery.Candidate, alternative bool) recovery.Limits {
-	if slowTier(x.Body.ServiceTier()) || c.Local && !alternative {
+	if tier := x.Body.ServiceTier(); tier == "flex" || tier == "batch" || c.Local && !alternative {
 		return recovery.Limits{}
 	}
 	reasons := p.reasoning(x, c)
@@ -147,8 +147,6 @@ func (p *Pace) Reasons(t recovery.Target) bool {
 	p.mu.Unlock()
 	return matches(patterns, t.Model) || p.facts.Reasons(t)
 }
-
-func slowTier(tier string) bool { return tier == "flex" || tier == "batch" }
 
 func matches(patterns []string, model string) bool {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,9 +123,10 @@ func (s *Planner) makePlan(cfg *Config, c *call, completer recovery.Completer, p
 		cause = err.Error()
 	}
 	s.report(ev, p, cause)
-	s.list(recovery.MadePlan{Session: ev.Session, Key: ev.Key, Model: ev.Model, Made: ev.Time.UTC(), Cause: cause, Plan: p})
 	s.keep(cfg, c.event, c.secret, c.acts, &st)
 	s.mu.Lock()
+	s.made = append(s.made, recovery.MadePlan{Session: ev.Session, Key: ev.Key, Model: ev.Model, Made: ev.Time.UTC(), Cause: cause, Plan: p})
+	s.made = slices.Delete(s.made, 0, max(0, len(s.made)-maxListed))
 	c.result = &st
 	delete(s.calls, c.event.Session)
 	s.mu.Unlock()

@@ -76,14 +76,6 @@ func (s *Planner) applyHeuristic(x *recovery.Exchange, st *state, n int, slot, c
 	s.apply(x, &next, slot)
 }
 
-// list adds a plan to the list for Plans.
-func (s *Planner) list(m recovery.MadePlan) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.made = append(s.made, m)
-	s.made = slices.Delete(s.made, 0, max(0, len(s.made)-maxListed))
-}
-
 // Plans lists the plans that this process made, latest first, at most 64.
 func (s *Planner) Plans() []recovery.MadePlan {
 	s.mu.Lock()
