@@ -19,7 +19,7 @@ var ceilings = map[string]int{
 	"recovery/fit":        4181,
 	"recovery/inspect":    5009,
 	"recovery/learn":      1992,
-	"recovery/plan":       1773,
+	"recovery/plan":       1771,
 	"recovery/repair":     4927,
 	"recovery/rule":       1300,
 	"recovery/trajectory": 3013,

@@ -88,7 +88,7 @@ func (s *Planner) start(c *call, concurrent int, do func()) (running *call, fres
 	defer s.mu.Unlock()
 	if other := s.calls[c.event.Session]; other != nil && other.next.Key == c.next.Key {
 		return other, false
-	} else if other != nil || s.closed || len(s.calls) >= concurrent {
+	} else if other != nil || s.ctx.Err() != nil || len(s.calls) >= concurrent {
 		return nil, false
 	}
 	s.calls[c.event.Session] = c

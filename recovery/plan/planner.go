@@ -75,7 +75,6 @@ type Planner struct {
 	work  sync.WaitGroup
 
 	mu     sync.Mutex
-	closed bool
 	states *store.Cache[string, *state]    // by session
 	paused *store.Cache[target, time.Time] // planners that are not asked before that time
 	made   []recovery.MadePlan             // the latest plans, oldest first
@@ -101,9 +100,8 @@ func (s *Planner) Reconfigure(cfg Config) { s.cfg.Store(&cfg) }
 // Close cancels running calls and waits for them.
 func (s *Planner) Close() {
 	s.mu.Lock()
-	s.closed = true
+	s.stop() // under the lock, so that no call starts after it
 	s.mu.Unlock()
-	s.stop()
 	s.work.Wait()
 }
 
