@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	runs := flag.Int("runs", 210, "cells of each kind")
+	runs := flag.Int("runs", 70, "cells of each kind")
 	seed := flag.Uint64("seed", 2, "of all chance")
 	into := flag.String("md", "", "write the figures into this file, between its markers")
 	flag.Parse()
