@@ -1,9 +1,6 @@
 package transcript
 
-import (
-	"bytes"
-	"math"
-)
+import "bytes"
 
 // chat reads Chat Completions, as OpenAI and its compatible providers define
 // it: https://platform.openai.com/docs/api-reference/chat/create
@@ -151,95 +148,72 @@ func (chat) choice(t *Tool) []byte {
 }
 
 func (chat) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
-	var s scanner
-	w, ok := opened(&s, b.key(i, keyCalls), '[')
-	if !ok {
-		if call := b.key(i, keyCall); isObject(call) {
-			s = scanner{data: call, limit: math.MaxInt, known: true}
-			var f callee // the deprecated form: one call without an id
-			f.read(walker{s: &s}, "arguments")
-			calls = append(calls, b.callOf(f, nil))
-		}
-		return calls
+	list := b.key(i, keyCalls)
+	if call := b.key(i, keyCall); !isList(list) && isObject(call) { // the deprecated form: one call without an id
+		return append(calls, b.callOf(callIn(call, "", "arguments")))
 	}
-	for w.next() {
-		var c ToolCall
-		w.endAt(b.call(&c, s.walk(w.val, w.depth)))
-		calls = append(calls, c)
+	for call := range elementsOf(list) {
+		var id, function, custom []byte
+		for name, v := range fieldsOf(call) {
+			switch string(name) {
+			case "id":
+				id = v
+			case "function":
+				function = v
+			case "custom":
+				custom = v
+			}
+		}
+		f := callIn(function, "", "arguments")
+		if function == nil {
+			f = callIn(custom, "", "input")
+		}
+		f.id = id
+		calls = append(calls, b.callOf(f))
 	}
 	return calls
 }
 
-// call reads a call and returns the offset behind it. A "function" field takes
-// precedence over "custom".
-func (b *Body) call(c *ToolCall, w walker) int {
-	var function, custom callee
-	var id []byte
-	for w.next() {
-		switch string(w.name) {
-		case "id":
-			w.skip()
-			id = w.value()
-		case "function":
-			w.endAt(function.read(w, "arguments"))
-		case "custom":
-			w.endAt(custom.read(w, "input"))
-		default:
-			w.skip()
-		}
-	}
-	if !function.there {
-		function = custom
-	}
-	*c = b.callOf(function, id)
-	return w.i
-}
+// rawCall is the raw parts of a call.
+type rawCall struct{ kind, id, namespace, name, arguments []byte }
 
-// callee is the raw name and arguments of a call.
-type callee struct {
-	there           bool
-	name, arguments []byte
-}
-
-// read reads the current value of w, whose arguments are in the field of that
-// name, and returns the offset behind it.
-func (f *callee) read(w walker, arguments string) int {
-	*f = callee{there: true}
-	if w.s.data[w.val] != '{' {
-		w.skip()
-		return w.i
-	}
-	in := w.s.walk(w.val, w.depth)
-	for in.step() {
-		switch string(in.name) {
-		case "name":
-			f.name = in.value()
+// callIn reads a call, whose id and arguments are in the fields with these names.
+func callIn(raw []byte, id, arguments string) (c rawCall) {
+	for name, v := range fieldsOf(raw) {
+		switch string(name) {
+		case id:
+			c.id = v
 		case arguments:
-			f.arguments = in.value()
+			c.arguments = v
+		case "type":
+			c.kind = v
+		case "namespace":
+			c.namespace = v
+		case "name":
+			c.name = v
 		}
 	}
-	return in.i
+	return c
 }
 
 // shortTexts limits the size of a call's texts that callOf decodes into one string, in bytes.
 const shortTexts = 512
 
-// callOf returns the call of f with an id (nil: without). Short texts share one
-// string, which saves allocations.
-func (b *Body) callOf(f callee, id []byte) (c ToolCall) {
+// callOf returns the call of f. Short texts share one string, which saves allocations.
+func (b *Body) callOf(f rawCall) (c ToolCall) {
 	if f.arguments != nil {
 		c.Arguments, c.Span = clipped(f.arguments), b.span(f.arguments)
 	}
-	if id != nil {
-		c.IDSpan = b.span(id)
+	if f.id != nil {
+		c.IDSpan = b.span(f.id)
 	}
-	if len(f.name)+len(id)+len(f.arguments) > shortTexts {
-		c.Name, c.ID = text(f.name), text(id)
+	if len(f.name)+len(f.id)+len(f.arguments) > shortTexts {
+		c.Name, c.ID = text(f.name), text(f.id)
 		return c
 	}
 	var room [shortTexts]byte
 	name := len(appendText(room[:0], f.name))
-	behind := len(appendText(room[:name], id))
+	behind := len(appendText(room[:name], f.id))
 	all := string(appendText(room[:behind], f.arguments))
 	c.Name, c.ID, c.said = all[:name], all[name:behind], all[behind:]
 	return c
@@ -253,7 +227,6 @@ func (c chat) settings(b *Body) (s settings) {
 	s.state.Single = isTrue(deferred) // xAI answers with an id
 	s.audio = b.has("audio") || bytes.Contains(modalities, []byte(`"audio"`))
 	s.form, _ = b.Field("response_format")
-	s.contentForm, s.schema = c.contentForm(s.form)
 	return s
 }
 
@@ -335,30 +308,4 @@ func choiceIn(raw []byte) ToolChoice {
 		}
 	}
 	return c
-}
-
-func (chat) contentForm(raw []byte) (ContentForm, []byte) {
-	if !isObject(raw) {
-		return FormText, nil
-	}
-	switch stringField(raw, "type") {
-	case "text":
-		return FormText, nil
-	case "json_object":
-		if schema, _ := member(raw, "schema"); isObject(schema) { // llama.cpp, Together, Fireworks
-			return FormSchema, clipped(schema)
-		}
-		return FormObject, nil
-	case "json_schema":
-		inner, _ := member(raw, "json_schema")
-		schema, ok := member(inner, "schema")
-		if !ok {
-			schema, _ = member(raw, "schema")
-		}
-		if !isObject(schema) {
-			schema = nil
-		}
-		return FormSchema, clipped(schema)
-	}
-	return FormOther, nil
 }

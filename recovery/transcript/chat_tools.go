@@ -1,76 +1,50 @@
 package transcript
 
 func (chat) tools(whole, list []byte) (tools []Tool) {
-	var s scanner
-	w, ok := opened(&s, list, '[')
-	if !ok {
-		return nil
-	}
-	for w.next() {
-		var t Tool
-		if s.data[w.val] == '{' {
-			w.endAt(t.read(whole, s.walk(w.val, w.depth)))
-		} else {
-			w.skip()
-		}
-		t.Raw = clipped(w.value())
+	for raw := range elementsOf(list) {
+		t := toolIn(whole, raw)
+		t.Raw = clipped(raw)
 		tools = append(tools, t)
 	}
 	return tools
 }
 
-// read reads a tool and returns the offset behind it, in one pass unless the type is
-// rare. The tool's spans are offsets in whole.
-func (t *Tool) read(whole []byte, w walker) int {
-	var own, function definition // its own fields, and those of its function
-	var kind []byte
-	start, nested := w.i-1, false
-	for w.next() {
-		switch string(w.name) {
-		case "function":
-			function, nested = definition{}, true
-			w.endAt(function.read(w))
+// toolIn reads a tool, whose definition is in its own fields, or in an object named like its type. The
+// tool's spans are offsets in whole.
+func toolIn(whole, raw []byte) (t Tool) {
+	var d definition
+	var function []byte
+	for name, v := range fieldsOf(raw) {
+		switch string(name) {
 		case "type":
-			w.skip()
-			kind = w.value()
-		default:
-			w.skip()
-			own.set(w.name, w.value())
-		}
-	}
-	if nested {
-		own = function // also without a type, which some clients leave out
-	}
-	if string(kind) == `"function"` { // the usual case, without an allocation
-		t.Type = KindFunction
-	} else if t.Type = text(kind); t.Type != KindFunction {
-		if inner, _ := member(w.s.data[start:w.i], t.Type); isObject(inner) { // {"type":"custom","custom":{…}}
-			own = definition{}
-			for name, v := range fieldsOf(inner) {
-				own.set(name, v)
+			if t.Type = KindFunction; string(v) != `"function"` { // saves an allocation for nearly all
+				t.Type = text(v)
 			}
+		case KindFunction:
+			function = v
+		default:
+			d.set(name, v)
 		}
 	}
-	own.fill(t, whole)
-	return w.i
+	inner := function // also without a type, which some clients leave out
+	if t.Type != KindFunction {
+		if own, _ := member(raw, t.Type); isObject(own) {
+			inner = own
+		}
+	}
+	if inner != nil {
+		d = definition{}
+		for name, v := range fieldsOf(inner) {
+			d.set(name, v)
+		}
+	}
+	d.fill(&t, whole)
+	return t
 }
 
 // definition is the raw fields that define a tool. If a field occurs twice, the last
 // counts.
 type definition struct{ name, description, parameters, strict []byte }
-
-// read reads the current value of w and returns the offset behind it.
-func (d *definition) read(w walker) int {
-	if w.s.data[w.val] != '{' {
-		w.skip()
-		return w.i
-	}
-	in := w.s.walk(w.val, w.depth)
-	for in.step() {
-		d.set(in.name, in.value())
-	}
-	return in.i
-}
 
 func (d *definition) set(name, value []byte) {
 	switch string(name) {

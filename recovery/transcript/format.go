@@ -94,8 +94,7 @@ type settings struct {
 	audio        bool
 	reasoning    bool
 	adds         bool   // the model may call tools that are in no list
-	form, schema []byte // the raw demand for a form of the answer's text, and its schema
-	contentForm  ContentForm
+	form         []byte // the raw demand for a form of the answer's text
 }
 
 // entry is an element of the history in a form that all formats share. Its slices are

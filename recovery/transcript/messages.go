@@ -82,22 +82,8 @@ func (messages) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
 		return calls
 	}
 	for block := range elementsOf(b.key(i, keyContent)) {
-		var f callee
-		var id, kind []byte
-		for name, v := range fieldsOf(block) {
-			switch string(name) {
-			case "type":
-				kind = v
-			case "id":
-				id = v
-			case "name":
-				f.name = v
-			case "input":
-				f.arguments = v
-			}
-		}
-		if string(nameOf(kind)) == "tool_use" {
-			calls = append(calls, b.callOf(f, id))
+		if f := callIn(block, "id", "input"); string(nameOf(f.kind)) == "tool_use" {
+			calls = append(calls, b.callOf(f))
 		}
 	}
 	return calls
@@ -148,7 +134,6 @@ func (messages) settings(b *Body) (s settings) {
 		s.form, _ = b.Field("output_format")
 	}
 	s.form = clipped(s.form)
-	s.contentForm, s.schema = (responses{}).contentForm(s.form)
 	return s
 }
 

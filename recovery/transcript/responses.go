@@ -65,7 +65,6 @@ func (r responses) settings(b *Body) (s settings) {
 	inner, _ := b.Field("text")
 	s.form, _ = member(inner, "format")
 	s.form = clipped(s.form)
-	s.contentForm, s.schema = r.contentForm(s.form)
 	return s
 }
 
@@ -96,22 +95,6 @@ func (r responses) state(b *Body) (s State) {
 		}
 	}
 	return s
-}
-
-func (responses) contentForm(form []byte) (ContentForm, []byte) {
-	switch stringField(form, "type") {
-	case "", "text":
-		return FormText, nil
-	case "json_object":
-		return FormObject, nil
-	case "json_schema":
-		schema, _ := member(form, "schema")
-		if !isObject(schema) {
-			schema = nil
-		}
-		return FormSchema, clipped(schema)
-	}
-	return FormOther, nil
 }
 
 // reasons reports whether the request asks for reasoning.
@@ -158,11 +141,7 @@ var ownCalls = [...]string{
 
 func (r responses) tools(whole, list []byte) (tools []Tool) {
 	for raw := range elementsOf(list) {
-		var t Tool
-		var in scanner
-		if w, ok := opened(&in, raw, '{'); ok {
-			t.read(whole, w)
-		}
+		t := toolIn(whole, raw)
 		if t.Type != "namespace" {
 			t.Raw, t.Own = clipped(raw), slices.Contains(ownCalls[:], t.Type)
 			tools = append(tools, t)

@@ -137,29 +137,15 @@ func (responses) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
 	}
 	kind := kindAt(b, i)
 	at := callFields[kind]
-	var f callee
-	var id, space []byte
-	for name, v := range fieldsOf(b.element(i)) {
-		switch string(name) {
-		case at.id:
-			id = v
-		case at.arguments:
-			f.arguments = v
-		case "name":
-			f.name = v
-		case "namespace":
-			space = v
-		}
-	}
-	c := b.callOf(f, id)
+	f := callIn(b.element(i), at.id, at.arguments)
+	c := b.callOf(f)
 	c.kind = kind
 	if at.name != "" {
 		c.Name = at.name
-	} else if len(space) > 2 {
-		c.Name = Qualified(text(space), c.Name)
+	} else if len(f.namespace) > 2 {
+		c.Name = Qualified(text(f.namespace), c.Name)
 	}
-	calls = append(calls, c)
-	return calls
+	return append(calls, c)
 }
 
 // part reads a part of a message or of a result: text, media, or the output of a shell

@@ -42,7 +42,28 @@ func (b *Body) ToolChoice() ToolChoice {
 // ContentForm returns the form that the request demands of the answer's text.
 // schema is the raw JSON Schema of FormSchema; nil if there is none.
 func (b *Body) ContentForm() (form ContentForm, schema []byte) {
-	return b.settings().contentForm, b.settings().schema
+	raw := b.Form()
+	kind := stringField(raw, "type")
+	schema, _ = member(raw, "schema")
+	switch kind {
+	case "", "text":
+		return FormText, nil
+	case "json_object":
+		if !isObject(schema) { // llama.cpp, Together and Fireworks allow one
+			return FormObject, nil
+		}
+	case "json_schema":
+		inner, _ := member(raw, kind) // in Chat Completions
+		if nested, ok := member(inner, "schema"); ok {
+			schema = nested
+		}
+		if !isObject(schema) {
+			schema = nil
+		}
+	default:
+		return FormOther, nil
+	}
+	return FormSchema, clipped(schema)
 }
 
 // Form returns the raw demand for a form of the answer's text, nil if there is none.
