@@ -88,109 +88,15 @@ func (s *scanner) value(i, depth int) int {
 	return s.scalar(i)
 }
 
-// container scans the object or array at i without recursion: one bit for each
-// open level is set for an object.
+// container scans the object or array at i.
 func (s *scanner) container(i, depth int) int {
-	var (
-		d      = s.data
-		inline [DefaultDepth / 64]uint64
-		stack  = inline[:]
-		open   int
-		object bool
-		c      byte
-	)
-begin: // d[i] opens a container
-	if depth+open >= s.limit {
-		return s.fail(CodeTooDeep, i, "the JSON is nested more than %d levels deep, at byte %d", s.limit, i)
+	w := s.walk(i, depth)
+	for w.step() {
 	}
-	if open>>6 == len(stack) {
-		stack = append(stack, 0)
-	}
-	object = d[i] == '{'
-	if object {
-		stack[open>>6] |= 1 << (open & 63)
-	} else {
-		stack[open>>6] &^= 1 << (open & 63)
-	}
-	open++
-	if i = s.space(i + 1); i >= len(d) {
-		return s.cut("an object or array")
-	}
-	if object {
-		if d[i] == '}' {
-			goto close
-		}
-		goto key
-	}
-	if d[i] == ']' {
-		goto close
-	}
-	goto value
-key:
-	if i >= len(d) || d[i] != '"' {
-		return s.unexpected(i, "a quoted name")
-	}
-	if i = s.str(i + 1); i < 0 {
+	if s.err != nil {
 		return -1
 	}
-	if i >= len(d) || d[i] != ':' {
-		if i = s.space(i); i >= len(d) || d[i] != ':' {
-			return s.unexpected(i, "a colon")
-		}
-	}
-	i++
-	if i < len(d) && d[i] <= ' ' {
-		i = s.space(i)
-	}
-value:
-	if i >= len(d) {
-		return s.unexpected(i, "a value")
-	}
-	s.values++
-	switch d[i] {
-	case '"':
-		i = s.str(i + 1)
-	case '{', '[':
-		goto begin
-	default:
-		i = s.scalar(i)
-	}
-	if i < 0 {
-		return -1
-	}
-after: // d[i-1] ends a value
-	if i < len(d) && d[i] <= ' ' {
-		i = s.space(i)
-	}
-	if i >= len(d) {
-		return s.cut("an object or array")
-	}
-	c = d[i]
-	if c == ',' {
-		i++
-		if i < len(d) && d[i] <= ' ' {
-			i = s.space(i)
-		}
-		if object {
-			goto key
-		}
-		goto value
-	}
-	if object {
-		if c != '}' {
-			return s.unexpected(i, "a comma or '}'")
-		}
-	} else if c != ']' {
-		return s.unexpected(i, "a comma or ']'")
-	}
-close:
-	i++
-	open--
-	if open == 0 {
-		return i
-	}
-	object = stack[(open-1)>>6]>>((open-1)&63)&1 == 1
-	goto after
+	return w.i
 }
 
 // scalar scans a number, true, false or null.

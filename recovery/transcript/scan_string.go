@@ -34,26 +34,11 @@ func StringLen(raw []byte) int {
 	return max(0, s.str(1))
 }
 
-// str scans the rest of a string after its opening quote at i-1. Its first loop is for
-// names and ids, which are short and have no escapes.
+// str scans the rest of a string after its opening quote at i-1.
 func (s *scanner) str(i int) int {
-	d := s.data
-	for at := i; at <= i+16 && at+8 <= len(d); at += 8 {
-		if m := special(binary.LittleEndian.Uint64(d[at:])); m != 0 {
-			if at += bits.TrailingZeros64(m) >> 3; d[at] == '"' {
-				return at + 1
-			}
-			break
-		}
-	}
 	if s.known {
 		return s.closing(i)
 	}
-	return s.long(i)
-}
-
-// long is str for any string.
-func (s *scanner) long(i int) int {
 	d := s.data
 	for i < len(d) {
 		if i+8 <= len(d) {
