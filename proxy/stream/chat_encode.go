@@ -120,7 +120,7 @@ func (c *chatEncoder) edited(ev *Event, e *edit) bool {
 	case e.unfinish:
 		end = []byte("null")
 	case e.finish != recovery.FinishNone:
-		end = transcript.String(wireFinish(e.finish, e.legacy))
+		end = transcript.String(wireFinish(e.finish))
 	}
 	switch {
 	case rest == nil:
@@ -197,11 +197,6 @@ func (c *chatEncoder) call(like, rest []byte, e *edit) {
 		if len(inside) > 0 {
 			inside = append(inside, ',')
 		}
-		if e.legacy {
-			inside = append(d.appendFunction(append(inside, `"function_call":`...)), '}')
-			c.chunk(like, inside, "null", false)
-			return // function_call allows only one
-		}
 		inside = append(inside, `"tool_calls":[{"index":`...)
 		inside = strconv.AppendInt(inside, int64(i), 10)
 		inside = append(d.appendFields(append(inside, ',')), `}]`...)
@@ -262,17 +257,10 @@ func (*chatEncoder) whole(body []byte, e *edit) (list []transcript.Splice) {
 	const message = "choices.0.message"
 	put := func(path, name string, value any) {
 		if s, ok := field(body, path, name, value, false); ok {
-			for _, before := range list {
-				if before.Start == s.Start && s.Start == s.End && s.Raw[0] != ',' { // the second field of an empty object
-					s.Raw = append([]byte{','}, s.Raw...)
-				}
-			}
 			list = append(list, s)
 		}
 	}
-	if raw, changed := listOfCalls(e); e.legacy && len(e.calls) > 0 {
-		put(message, "function_call", append(e.calls[0].appendFunction(nil), '}'))
-	} else if changed {
+	if raw, changed := listOfCalls(e); changed {
 		put(message, "tool_calls", raw)
 		if e.modern {
 			put(message, "function_call", nil)
@@ -282,16 +270,13 @@ func (*chatEncoder) whole(body []byte, e *edit) (list []transcript.Splice) {
 		put(message, "content", *e.text)
 	}
 	if e.finish != recovery.FinishNone {
-		put("choices.0", "finish_reason", wireFinish(e.finish, e.legacy))
+		put("choices.0", "finish_reason", wireFinish(e.finish))
 	}
 	return list
 }
 
 // listOfCalls returns the list of calls; elements that did not change keep their bytes.
 func listOfCalls(e *edit) (raw []byte, changed bool) {
-	if !e.recall {
-		return nil, false
-	}
 	changed = len(e.calls) != e.had
 	items := make([][]byte, len(e.calls))
 	for i, c := range e.calls {
@@ -371,10 +356,10 @@ func (*chatEncoder) identify(data []byte, request string) (list []transcript.Spl
 	return list, string(value)
 }
 
-func (*chatEncoder) finish(id Identity, model []byte, choices int, reason recovery.Finish, legacy bool) []byte {
+func (*chatEncoder) finish(id Identity, model []byte, choices int, reason recovery.Finish) []byte {
 	list := make([][]byte, choices)
 	for i := range list {
-		list[i] = object("index", i, "delta", []byte("{}"), "finish_reason", wireFinish(reason, legacy))
+		list[i] = object("index", i, "delta", []byte("{}"), "finish_reason", wireFinish(reason))
 	}
 	return append(appendField(id.head("chat.completion.chunk", model), "choices", listOf(list)), '}')
 }
@@ -387,12 +372,9 @@ func (*chatEncoder) end(failure []byte) []byte {
 }
 
 // wireFinish returns a finish reason in the words of this format.
-func wireFinish(f recovery.Finish, legacy bool) string {
+func wireFinish(f recovery.Finish) string {
 	switch f {
 	case recovery.FinishCalls:
-		if legacy {
-			return "function_call"
-		}
 		return "tool_calls"
 	case recovery.FinishFilter:
 		return "content_filter"

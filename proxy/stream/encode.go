@@ -26,7 +26,7 @@ type encoder interface {
 	identify(data []byte, request string) (list []transcript.Splice, id string)
 	// finish returns the data of an event that gives all choices a finish reason, or nil in formats
 	// that end differently.
-	finish(id Identity, model []byte, choices int, reason recovery.Finish, legacy bool) []byte
+	finish(id Identity, model []byte, choices int, reason recovery.Finish) []byte
 	// end returns the end of a stream: an error event for failure, which is an error body, or if
 	// failure is nil whatever must follow the last event.
 	end(failure []byte) []byte
@@ -40,9 +40,9 @@ type edit struct {
 	recall   bool            // calls replace the calls
 	calls    []*call         // each replaces the call that it was made from
 	had      int             // number of calls before the change
+	nth      int             // number of calls that replacement has passed
 	finish   recovery.Finish // replaces the finish reason; FinishNone keeps it
 	unfinish bool            // removes the finish reason
-	legacy   bool            // calls are written as function_call
 	modern   bool            // calls that came as function_call are written as tool_calls
 	only     bool            // the client has the whole text: only calls and the end are written
 	usage    *recovery.Usage // replaces the usage; nil keeps it
@@ -177,12 +177,23 @@ func listOf(items [][]byte) []byte {
 }
 
 // edit returns the changes of a verdict on the answer with these calls. function_call becomes
-// tool_calls if the client offered tools, because it then reads only those.
-func (s *calls) edit(v recovery.Verdict, req *transcript.Body) edit {
-	e := edit{text: v.Text, recall: true, calls: s.match(v.Calls), had: len(s.list), finish: v.Finish, legacy: s.legacy}
-	if e.legacy && len(e.calls) > 0 && req != nil && len(req.Tools()) > 0 {
-		e.legacy, e.modern = false, true
+// tool_calls, see verdict.
+func (s *calls) edit(v recovery.Verdict) edit {
+	e := edit{text: v.Text, recall: true, calls: s.match(v.Calls), had: len(s.list), finish: v.Finish, modern: s.legacy}
+	if e.modern && len(e.calls) > 0 {
 		e.finish = cmp.Or(e.finish, recovery.FinishCalls)
 	}
 	return e
+}
+
+// replacement returns what replaces the next call of the answer, or nil if it is omitted.
+func (e *edit) replacement() *call {
+	n := e.nth
+	e.nth++
+	for _, c := range e.calls {
+		if c.original != nil && c.original.index == n {
+			return c
+		}
+	}
+	return nil
 }

@@ -159,8 +159,7 @@ func (a *Answer) insertFinish(ev *Event) (p Piece, broken *Broken) {
 	if !ok {
 		return p, nil
 	}
-	legacy := a.h != nil && a.h.calls.legacy
-	data := a.o.Format.encoder(nil).finish(a.known.ID, a.model(ev), max(1, a.o.Choices), finish, legacy)
+	data := a.o.Format.encoder(nil).finish(a.known.ID, a.model(ev), max(1, a.o.Choices), finish)
 	if data == nil {
 		return p, nil
 	}

@@ -273,7 +273,7 @@ func reply(events string, output ...string) string {
 // calls are judged.
 func TestOnlyAtTheEnd(t *testing.T) {
 	text := "It prints hello."
-	said := string(message("msg_1", "completed", &text))
+	said := string(message("msg_1", text))
 	called := `{"id":"fc_1","type":"function_call","status":"completed","call_id":"c1","name":"f","arguments":"{}"}`
 	again := strings.Replace(called, "fc_1", "fc_2", 1)
 	other := strings.NewReplacer("fc_1", "fc_2", "c1", "c2", `"f"`, `"ls"`).Replace(called)
@@ -298,7 +298,7 @@ func TestOnlyAtTheEnd(t *testing.T) {
 		"a part done":               {in: reply(event("content_part.done", `"part":{"type":"output_text","text":"It prints hello."}`)), draft: text},
 		"an item done":              {in: reply(event("output_item.done", `"item":`+said)), draft: text},
 		"nothing":                   {in: reply(""), empty: true},
-		"no text":                   {in: reply("", string(message("msg_1", "completed", nil))), empty: true},
+		"no text":                   {in: reply("", string(message("msg_1", ""))), empty: true},
 	} {
 		x, m := newExchange(), judging(nil)
 		x.format = Responses{}

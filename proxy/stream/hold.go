@@ -333,7 +333,8 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 	return out, len(v.Calls), nil
 }
 
-// verdict returns the changes to an answer, or a flaw that cannot be repaired. m may be nil.
+// verdict returns the changes to an answer, or a flaw that cannot be repaired. m may be nil. A client that
+// offers tools does not read function_call; one that offers none may read nothing else, and gets it as it came.
 func (o *Options) verdict(m recovery.Mender, s *calls, draft recovery.Draft) (v recovery.Verdict, flaw *recovery.Flaw) {
 	announced := o.announced(&draft)
 	if m != nil {
@@ -349,7 +350,11 @@ func (o *Options) verdict(m recovery.Mender, s *calls, draft recovery.Draft) (v 
 		return v, nil
 	}
 	v = recovery.Verdict{Calls: draft.Calls}
-	if len(draft.Calls) > 0 && !s.over && (s.odd || s.legacy && o.Request != nil && len(o.Request.Tools()) > 0) {
+	misread := s.odd
+	if s.legacy {
+		misread = o.Request != nil && len(o.Request.Tools()) > 0
+	}
+	if len(draft.Calls) > 0 && !s.over && misread {
 		v.Judgement, v.Repairs = recovery.JudgeReplace, []recovery.Repair{{Rule: RepairAssembly, Tool: draft.Calls[0].Name}}
 	}
 	return v, nil
@@ -358,7 +363,7 @@ func (o *Options) verdict(m recovery.Mender, s *calls, draft recovery.Draft) (v 
 // rewritten returns what is held with the changes of a verdict; ok is false if they cannot be written.
 func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece, ok bool) {
 	h := a.h
-	e := h.calls.edit(v, h.o.Request)
+	e := h.calls.edit(v)
 	e.shown = string(h.text[:min(h.shown, len(h.text))])
 	out = held
 	if e.text != nil {

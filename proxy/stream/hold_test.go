@@ -237,11 +237,6 @@ func TestOtherForms(t *testing.T) {
 	if broken := x.serve(strings.NewReader(legacy), mended(t, m), func(o *Options) { o.Request = old }); broken != nil || x.got() != legacy {
 		t.Errorf("the old form for a client of that time: %+v %s", broken, x.got())
 	}
-	x = newExchange()
-	if broken := x.serve(strings.NewReader(legacy), mended(t, replacing(nil, "", fn("", "ls", `{"a":1}`))), func(o *Options) { o.Request = old }); broken != nil ||
-		!strings.Contains(x.got(), `"function_call":{"name":"ls","arguments":"{\"a\":1}"}`) || strings.Contains(x.got(), "tool_calls") {
-		t.Errorf("mended in the old form: %+v %s", broken, x.got())
-	}
 }
 
 // TestHeld: nothing of a call is out before all of it is, and text never waits.

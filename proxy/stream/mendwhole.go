@@ -68,11 +68,11 @@ func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Fl
 		return flaw
 	}
 	w.repairs = v.Repairs
-	if reason, ok := s.reason(); ok && draft.Finish == recovery.FinishNone && v.Finish == recovery.FinishNone {
+	if reason, ok := s.reason(); ok && !s.legacy && draft.Finish == recovery.FinishNone && v.Finish == recovery.FinishNone {
 		v.Finish, w.repairs = reason, append(w.repairs, recovery.Repair{Rule: RepairFinish})
 	}
 	if len(w.repairs) > 0 {
-		e := s.edit(v, w.o.Request)
+		e := s.edit(v)
 		w.set(w.o.Format.encoder(nil).whole(body, &e))
 	}
 	return nil

@@ -25,7 +25,6 @@ type messagesEncoder struct {
 	thought bool          // the client has signed thinking, or text
 	place   map[int]int   // index at the client of each block of this answer, -1 if omitted
 	kinds   map[int]block // types of this answer's blocks
-	nth     int           // number of calls so far
 	began   bool
 }
 
@@ -91,7 +90,7 @@ func (m *messagesEncoder) begin(ev *Event, it *item, d *Delta, e *edit) {
 	}
 	switch {
 	case kind == blockText && e.only, kind == blockThinking && m.follows && (e.only || m.thought):
-		m.omit(it.index)
+		m.place[it.index] = -1
 		return
 	case kind == blockText && (m.follows || e.text != nil):
 		m.place[it.index] = -1 // the block starts with its first text
@@ -100,32 +99,18 @@ func (m *messagesEncoder) begin(ev *Event, it *item, d *Delta, e *edit) {
 		}
 		return
 	case kind == blockCall && e.recall:
-		if c := nthCall(e.calls, m.nth); c == nil || !c.same() {
-			if m.omit(it.index); c != nil {
+		if c := e.replacement(); c == nil || !c.same() {
+			if m.place[it.index] = -1; c != nil {
 				m.call(c)
 			}
-			m.nth++
 			return
 		}
-		m.nth++
 	}
 	m.write(e.before)
 	m.close()
 	m.place[it.index] = m.next
 	m.put(ev, m.next)
 	m.open, m.kind, m.next = m.next, kind, m.next+1
-}
-
-func (m *messagesEncoder) omit(index int) { m.place[index] = -1 }
-
-// nthCall returns the replacement of the nth call of an answer, or nil if it is omitted.
-func nthCall(list []*call, n int) *call {
-	for _, c := range list {
-		if c.original != nil && c.original.index == n {
-			return c
-		}
-	}
-	return nil
 }
 
 // inside writes a piece or the stop of a block.
@@ -247,7 +232,7 @@ func (m *messagesEncoder) say(kind string, fields ...any) {
 
 func (*messagesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 	var blocks [][]byte
-	n, said := 0, e.text == nil
+	said := e.text == nil
 	gjson.GetBytes(body, "content").ForEach(func(_, v gjson.Result) bool {
 		raw := []byte(v.Raw)
 		switch blockOf(v.Get("type").Str) {
@@ -259,11 +244,8 @@ func (*messagesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 				raw = with(raw, "text", *e.text)
 			}
 		case blockCall:
-			if !e.recall {
-				break
-			}
-			c := nthCall(e.calls, n)
-			if n++; c == nil {
+			c := e.replacement()
+			if c == nil {
 				return true
 			}
 			if !c.same() {
@@ -319,7 +301,7 @@ func (*messagesEncoder) identify(data []byte, request string) (list []transcript
 }
 
 // finish returns nil: a message without a stop reason is incomplete.
-func (*messagesEncoder) finish(Identity, []byte, int, recovery.Finish, bool) []byte { return nil }
+func (*messagesEncoder) finish(Identity, []byte, int, recovery.Finish) []byte { return nil }
 
 // end returns message_stop for a complete answer, or an error event for a failure. An unknown error
 // type becomes overloaded_error, the only one that Claude Code retries within a stream; api_error is

@@ -163,31 +163,18 @@ func (d *Delta) means(kind string, response []byte, known *Known) {
 	case "failed":
 		d.Kind, d.fault = KindError, faultOf(response)
 	default:
-		for i := range hosted {
-			if strings.HasPrefix(kind, hosted[i].name+".") || strings.HasPrefix(kind, hosted[i].name+"_") {
-				d.Kind = hosted[i].kind
+		for name, what := range hosted {
+			if rest, ok := strings.CutPrefix(kind, name); ok && rest != "" && (rest[0] == '.' || rest[0] == '_') {
+				d.Kind = what
 			}
 		}
 	}
 }
 
-// hosted are tools that run at the provider. Calls that only read can be repeated.
-var hosted = [...]struct {
-	name string
-	kind Kind
-}{
-	{"web_search_call", KindReasoning}, {"file_search_call", KindReasoning}, {"mcp_list_tools", KindReasoning}, {"tool_search_call", KindReasoning},
-	{"mcp_call", KindCall}, {"code_interpreter_call", KindCall}, {"image_generation_call", KindCall},
-}
-
-// onlyReads reports whether an item is a call of a tool that runs at the provider and only reads.
-func onlyReads(item string) bool {
-	for i := range hosted {
-		if item == hosted[i].name {
-			return hosted[i].kind == KindReasoning
-		}
-	}
-	return false
+// hosted are the calls of tools that run at the provider. Those that only read can be repeated.
+var hosted = map[string]Kind{
+	"web_search_call": KindReasoning, "file_search_call": KindReasoning, "mcp_list_tools": KindReasoning, "tool_search_call": KindReasoning,
+	"mcp_call": KindCall, "code_interpreter_call": KindCall, "image_generation_call": KindCall,
 }
 
 // maxItems limits the item ids that are kept of one response.
@@ -212,13 +199,9 @@ func (d *Delta) itemOf(known *Known) {
 		it.call, d.Kind = true, KindCall
 		known.called = known.called || kind == "function_call" || kind == "custom_tool_call"
 	default:
-		for i := range hosted {
-			if kind == hosted[i].name {
-				d.Kind = hosted[i].kind
-				return
-			}
-		}
-		if done {
+		if what, ok := hosted[kind]; ok {
+			d.Kind = what
+		} else if done {
 			d.Kind = KindCall
 		}
 	}
@@ -261,7 +244,7 @@ func (d *Delta) output(list gjson.Result) (called bool) {
 				d.finish = recovery.FinishCalls
 			}
 		default:
-			d.Kind, d.ran = KindCall, d.ran || !onlyReads(v.Get("type").Str)
+			d.Kind, d.ran = KindCall, d.ran || hosted[v.Get("type").Str] != KindReasoning
 		}
 		return true
 	})

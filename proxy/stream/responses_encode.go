@@ -35,7 +35,6 @@ type responsesEncoder struct {
 	text   []byte // its text that the client has
 	joins  bool   // a message of this answer continues it
 	fresh  bool   // an item of this answer was sent, so no earlier one is open except the message
-	nth    int    // number of calls so far
 	// Reasoning before a call that follows the text: the provider requires it with the call, and
 	// refuses it without one.
 	reasoned [][]byte
@@ -217,7 +216,7 @@ func (f *responsesEncoder) added(ev *Event, it *item, e *edit) {
 		}
 		f.open, f.openID = len(f.items), itemID(it.raw)
 	case isCall(kind) && e.recall:
-		if c := f.call(e); c == nil || !c.same() {
+		if c := e.replacement(); c == nil || !c.same() {
 			if f.omit(it.index); c != nil {
 				f.put(c.asItem())
 				f.place[it.index], f.gone = place{gone: true, made: true}, f.gone-1
@@ -252,12 +251,6 @@ func (f *responsesEncoder) has(id string) bool {
 func (f *responsesEncoder) omit(index int) {
 	f.place[index] = place{gone: true}
 	f.gone++
-}
-
-// call returns the replacement of the next call, or nil to omit it.
-func (f *responsesEncoder) call(e *edit) *call {
-	f.nth++
-	return nthCall(e.calls, f.nth-1)
 }
 
 // put writes the events of a complete call.
@@ -323,10 +316,9 @@ func (f *responsesEncoder) complete(like []byte) {
 	if f.open < 0 || f.stage == stageItem {
 		return
 	}
-	text := string(f.text)
-	item := message(f.openID, "completed", &text)
+	item := message(f.openID, string(f.text))
 	if like != nil {
-		item = with(like, "id", f.openID, "content.0.text", text)
+		item = with(like, "id", f.openID, "content.0.text", string(f.text))
 	}
 	f.s.ends(item, f.open, f.stage)
 	f.items[f.open].raw, f.items[f.open].done, f.stage = item, true, stageItem
@@ -385,7 +377,7 @@ func (f *responsesEncoder) rest(data []byte, e *edit) []transcript.Splice {
 		p, came := f.place[i]
 		item := []byte(v.Raw)
 		if !came && e.recall && isCall(v.Get("type").Str) {
-			c := f.call(e)
+			c := e.replacement()
 			if c == nil {
 				continue
 			}
@@ -407,7 +399,9 @@ func (f *responsesEncoder) rest(data []byte, e *edit) []transcript.Splice {
 		return nil // the server sends no output, and not all items are known
 	}
 	if e.text != nil && *e.text != "" && f.open < 0 {
-		f.items = append(f.items, clientItem{raw: f.s.message(messageID(gjson.GetBytes(data, "response.id").Str), len(f.items), *e.text), done: true})
+		item := message(messageID(gjson.GetBytes(data, "response.id").Str), *e.text)
+		f.s.message(item, len(f.items))
+		f.items = append(f.items, clientItem{raw: item, done: true})
 		e.said()
 	}
 	for _, c := range e.calls {
@@ -440,8 +434,8 @@ func (*responsesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 	gjson.GetBytes(body, "output").ForEach(func(_, v gjson.Result) bool {
 		item, kind := []byte(v.Raw), v.Get("type").Str
 		switch {
-		case isCall(kind) && e.recall:
-			c := f.call(e)
+		case isCall(kind):
+			c := e.replacement()
 			if c == nil {
 				return true
 			}
@@ -458,7 +452,7 @@ func (*responsesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 		return true
 	})
 	if !said && *e.text != "" {
-		f.items = append(f.items, clientItem{raw: message(messageID(gjson.GetBytes(body, "id").Str), "completed", e.text)})
+		f.items = append(f.items, clientItem{raw: message(messageID(gjson.GetBytes(body, "id").Str), *e.text)})
 	}
 	for _, c := range e.calls {
 		if c.original == nil {
@@ -520,7 +514,7 @@ func (*responsesEncoder) identify(data []byte, request string) (list []transcrip
 }
 
 // finish returns nil: the end of a response has its own status.
-func (*responsesEncoder) finish(Identity, []byte, int, recovery.Finish, bool) []byte { return nil }
+func (*responsesEncoder) finish(Identity, []byte, int, recovery.Finish) []byte { return nil }
 
 // end returns nil for a complete answer: most servers send no end mark. It writes a failure twice: as
 // the end of the response, because agents read its code, and as an error, which SDKs raise.

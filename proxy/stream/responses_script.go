@@ -45,29 +45,24 @@ func (s *script) say(kind string, fields ...any) {
 func itemKind(raw []byte) string { return gjson.GetBytes(raw, "type").Str }
 func itemID(raw []byte) string   { return gjson.GetBytes(raw, "id").Str }
 
-// message returns a message item; text is nil if it has none yet.
-func message(id, status string, text *string) []byte {
-	content := []byte("[]")
-	if text != nil {
-		content = listOf([][]byte{textPart(*text)})
-	}
-	return object("id", id, "type", "message", "status", status, "role", "assistant", "content", content)
+// message returns a message item.
+func message(id, text string) []byte {
+	return object("id", id, "type", "message", "status", "completed", "role", "assistant", "content", listOf([][]byte{textPart(text)}))
 }
 
 func textPart(text string) []byte {
 	return object("type", "output_text", "annotations", []byte("[]"), "logprobs", []byte("[]"), "text", text)
 }
 
-// message writes the events of a complete message item.
-func (s *script) message(id string, index int, text string) (item []byte) {
-	s.say("response.output_item.added", "output_index", index, "item", message(id, "in_progress", nil))
+// message writes the events of a complete message item with one text.
+func (s *script) message(item []byte, index int) {
+	id, text := itemID(item), gjson.GetBytes(item, "content.0.text").Str
+	s.say("response.output_item.added", "output_index", index, "item", with(item, "status", "in_progress", "content", []byte("[]")))
 	s.say("response.content_part.added", "item_id", id, "output_index", index, "content_index", 0, "part", textPart(""))
 	if text != "" {
 		s.text(id, index, text)
 	}
-	item = message(id, "completed", &text)
 	s.ends(item, index, stageOpen)
-	return item
 }
 
 // text writes a piece of text.

@@ -32,11 +32,7 @@ func (s *script) item(item []byte, index int) {
 	case isCall(kind):
 		s.call(item, index)
 	case kind == "message" && len(parts) == 1 && parts[0].Get("text").Type == gjson.String:
-		id, text := itemID(item), parts[0].Get("text").Str
-		s.say("response.output_item.added", "output_index", index, "item", with(item, "status", "in_progress", "content", []byte("[]")))
-		s.say("response.content_part.added", "item_id", id, "output_index", index, "content_index", 0, "part", textPart(""))
-		s.text(id, index, text)
-		s.ends(item, index, stageOpen)
+		s.message(item, index)
 	default:
 		s.say("response.output_item.added", "output_index", index, "item", item)
 		s.say("response.output_item.done", "output_index", index, "item", item)
