@@ -119,11 +119,7 @@ func (k *Core) sink(c echo.Context, x *recovery.Exchange) *stream.Sink {
 	if x.Session != "" {
 		h["X-Rebound-Session"] = []string{x.Session}
 	}
-	if x.Streaming {
-		sink.KeepAwake(h)
-	} else {
-		sink.AwaitWhole(h)
-	}
+	sink.KeepAwake(h, x.Streaming)
 	return sink
 }
 

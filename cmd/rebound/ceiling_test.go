@@ -12,7 +12,7 @@ import (
 // ceilings limits the lines of packages without tests. A commit that raises a number says why in
 // its body; one that removes code lowers it.
 var ceilings = map[string]int{
-	"proxy/stream": 7123,
+	"proxy/stream": 7087,
 
 	"recovery/annotate":   3326,
 	"recovery/classify":   2915,
@@ -20,10 +20,10 @@ var ceilings = map[string]int{
 	"recovery/inspect":    5009,
 	"recovery/learn":      1992,
 	"recovery/plan":       1771,
-	"recovery/repair":     4927,
+	"recovery/repair":     4922,
 	"recovery/rule":       1300,
 	"recovery/trajectory": 3013,
-	"recovery/transcript": 5530,
+	"recovery/transcript": 5492,
 }
 
 func TestCeilings(t *testing.T) {

@@ -30,8 +30,8 @@ type Options struct {
 
 	Mender   recovery.Mender         // judges and repairs calls; nil: nothing is held back. It must keep no part of a draft
 	Request  *transcript.Body        // the client's request
-	Ending   *Ending                 // how the target ends its answers; may be nil
-	Life     *recovery.Life          // receives signs of life; may be nil
+	Ending   *Ending                 // how the target ends its answers
+	Life     *recovery.Life          // receives signs of life
 	Idle     time.Duration           // longest pause of the target, if it is known and shorter than Config.Idle
 	Repaired func([]recovery.Repair) // receives the repairs when the answer is delivered; may be nil
 	Broke    func(cause string)      // receives the cause of a panic while the answer was judged; may be nil
@@ -190,8 +190,7 @@ func (a *Answer) prepare() {
 	if again {
 		a.meaningful()
 	}
-	lost := o.Life != nil && o.Life.Lost() // then the client's text comes from another answer
-	if a.continues = o.Sink.Released() > recovery.ReleasedNothing && !again && !lost; a.continues {
+	if a.continues = o.Sink.Released() > recovery.ReleasedNothing && !again && !o.Life.Lost(); a.continues { // of a lost one the client has another answer
 		a.follows = o.Format.encoder(o.Sink)
 	}
 	a.h = newHold(o)

@@ -88,7 +88,7 @@ func BenchmarkEvent(b *testing.B) {
 			c.flow.left = b.N + 2
 			resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: &c.flow}
 			b.ReportAllocs()
-			a, broken := Open(resp, Options{Config: cfg, Format: c.format, Sink: sink, Choices: 1, Started: time.Now(), Cancel: cancel, Mender: c.mender, Request: req})
+			a, broken := Open(resp, Options{Config: cfg, Format: c.format, Sink: sink, Choices: 1, Started: time.Now(), Cancel: cancel, Mender: c.mender, Request: req, Ending: new(Ending), Life: new(recovery.Life)})
 			if broken == nil {
 				broken = a.Deliver(ctx)
 			}

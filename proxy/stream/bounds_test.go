@@ -177,7 +177,7 @@ func TestEndlessWholeAnswer(t *testing.T) {
 		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(io.LimitReader(endless{}, size)), ContentLength: -1}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, broken := ReadWhole(res, Options{Config: cfg, Format: Chat{}, Choices: 1})
+		_, broken := ReadWhole(res, Options{Config: cfg, Format: Chat{}, Choices: 1, Ending: new(Ending)})
 		runtime.ReadMemStats(&after)
 		if broken == nil || broken.Err != want {
 			t.Errorf("%d bytes: %+v, want %v", size, broken, want)

@@ -536,12 +536,6 @@ func (j *openJSON) complete() bool { return j.began && j.depth <= 0 && !j.quoted
 
 // opens reports whether a text begins like an object or a string.
 func opens(text string) bool {
-	for i := range len(text) {
-		switch text[i] {
-		case ' ', '\t', '\r', '\n':
-			continue
-		}
-		return text[i] == '{' || text[i] == '"'
-	}
-	return false
+	text = strings.TrimLeft(text, blanks)
+	return strings.HasPrefix(text, "{") || strings.HasPrefix(text, `"`)
 }

@@ -55,14 +55,7 @@ func (Chat) ErrorEnds() bool { return false }
 
 // finishIn converts a finish reason, as raw JSON, to the neutral one.
 func finishIn(raw []byte) recovery.Finish {
-	switch string(raw) { // no allocation for the usual ones
-	case `"stop"`:
-		return recovery.FinishStop
-	case `"tool_calls"`:
-		return recovery.FinishCalls
-	}
-	reason := transcript.Text(raw)
-	switch strings.ToLower(reason) {
+	switch strings.ToLower(textOf(raw)) {
 	case "stop":
 		return recovery.FinishStop
 	case "tool_calls", "function_call":
@@ -72,5 +65,5 @@ func finishIn(raw []byte) recovery.Finish {
 	case "length", "model_length", "model_context_window_exceeded", "max_tokens", "max_output_tokens": // OpenAI, Mistral, Z.ai, Gemini, Responses
 		return recovery.FinishLength
 	}
-	return recovery.Finish(reason)
+	return recovery.Finish(transcript.Text(raw))
 }

@@ -30,7 +30,7 @@ func (a *Answer) Deliver(context.Context) *Broken {
 		return a.clientGone(err)
 	}
 	if a.deferred {
-		if a.noReason && a.o.Ending != nil {
+		if a.noReason {
 			a.o.Ending.reasons.Store(false) // the target does not always give one
 			a.o.Ending.bare.Store(a.bare)
 		}

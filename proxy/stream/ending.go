@@ -50,15 +50,11 @@ func (e *Endings) Of(upstream, model string) *Ending {
 // hollow reports whether an answer ends with tool_calls and its target is known to send that without
 // calls, so that an empty answer is valid.
 func (o *Options) hollow(d *Delta) bool {
-	return d.Finishes > 0 && d.finish == recovery.FinishCalls && o.Ending != nil && o.Ending.hollow.Load()
+	return d.Finishes > 0 && d.finish == recovery.FinishCalls && o.Ending.hollow.Load()
 }
 
 // wasHollow records that an answer ended with tool_calls and had no call.
-func (o *Options) wasHollow() {
-	if o.Ending != nil {
-		o.Ending.hollow.Store(true)
-	}
-}
+func (o *Options) wasHollow() { o.Ending.hollow.Store(true) }
 
 // announced reports whether a draft ends with tool_calls and has no call. If its target is known to do
 // that, announced changes the reason to stop.
@@ -66,7 +62,7 @@ func (o *Options) announced(d *recovery.Draft) bool {
 	if d.Finish != recovery.FinishCalls || len(d.Calls) > 0 {
 		return false
 	}
-	if o.Ending != nil && o.Ending.hollow.Load() {
+	if o.Ending.hollow.Load() {
 		d.Finish = recovery.FinishStop
 		return false
 	}
@@ -91,7 +87,7 @@ func (a *Answer) accept(ev *Event) (p Piece, d *Delta, broken *Broken) {
 // step processes an event after a pending chunk of usage.
 func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 	d := a.o.Format.Decode(ev, &a.known)
-	if d.Finishes > 0 && a.o.Ending != nil {
+	if d.Finishes > 0 {
 		a.o.Ending.reasons.Store(true)
 	}
 	switch {
@@ -101,7 +97,7 @@ func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 			a.pendingUsage = &Event{Raw: bytes.Clone(ev.Raw), Data: bytes.Clone(ev.Data), HasData: true}
 			return Piece{}, &Delta{}, nil
 		}
-	case d.Kind == KindDone && (a.o.Ending == nil || !a.o.Ending.reasons.Load()):
+	case d.Kind == KindDone && !a.o.Ending.reasons.Load():
 		return a.withReason(ev)
 	}
 	return a.through(ev, d)
@@ -112,9 +108,9 @@ func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 func (a *Answer) implied(err error) (Piece, *Broken) {
 	switch {
 	case a.tooLong(err): // it has not ended
-	case a.pendingUsage != nil && (a.o.Ending == nil || !a.o.Ending.reasons.Load()) && (!a.opening || !errors.Is(err, ErrStalled)):
+	case a.pendingUsage != nil && !a.o.Ending.reasons.Load() && (!a.opening || !errors.Is(err, ErrStalled)):
 		return a.releaseUsage(true)
-	case a.called && a.finishes == 0 && errors.Is(err, io.EOF) && a.o.Ending != nil && a.o.Ending.bare.Load():
+	case a.called && a.finishes == 0 && errors.Is(err, io.EOF) && a.o.Ending.bare.Load():
 		return a.insertFinish(&a.ev)
 	}
 	return Piece{}, nil

@@ -40,7 +40,7 @@ func (a *Answer) flawed(b *Broken, p Piece) {
 // noteContent records content that comes before the gate opens, even if it is held back.
 func (a *Answer) noteContent(d *Delta) {
 	a.says = a.says || d.Text != ""
-	if !a.writes && a.o.Life != nil {
+	if !a.writes {
 		a.o.Life.Show(recovery.SignWrites)
 	}
 	a.writes = true
@@ -48,13 +48,11 @@ func (a *Answer) noteContent(d *Delta) {
 
 // showsLife records an event before the gate opens as a sign of life.
 func (a *Answer) showsLife(d *Delta) {
-	switch {
-	case a.o.Life == nil:
-	case d.item.event != eventOther: // a response was created, or an item begins
-		a.o.Life.Show(recovery.SignThinks)
-	default:
-		a.o.Life.Show(recovery.SignAlive)
+	sign := recovery.SignAlive
+	if d.item.event != eventOther { // a response was created, or an item begins
+		sign = recovery.SignThinks
 	}
+	a.o.Life.Show(sign)
 }
 
 // meaningful records the time of the first event with content.

@@ -196,7 +196,8 @@ func newExchange(change ...func(*Config)) *exchange {
 }
 
 func (x *exchange) options(change ...func(*Options)) Options {
-	o := Options{Config: x.config, Format: x.format, Sink: x.sink, Choices: 1, Started: time.Now(), Cancel: func(error) {}}
+	o := Options{Config: x.config, Format: x.format, Sink: x.sink, Choices: 1, Started: time.Now(), Cancel: func(error) {},
+		Ending: new(Ending), Life: new(recovery.Life)}
 	for _, f := range change {
 		f(&o)
 	}

@@ -197,7 +197,7 @@ func TestMessagesUsageAdds(t *testing.T) {
 func TestMessagesPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newMessages()
-		x.sink.KeepAwake(nil)
+		x.sink.KeepAwake(nil, true)
 		time.Sleep(16 * time.Second)
 		r, w := io.Pipe()
 		done := make(chan *Broken)

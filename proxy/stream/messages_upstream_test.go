@@ -73,7 +73,7 @@ func TestMessagesUpstream(t *testing.T) {
 					io.Reader
 					io.Closer
 				}{io.TeeReader(res.Body, raw), res.Body}
-				o := stream.Options{Config: cfg, Format: stream.Messages{}, Sink: sink, Choices: 1, Started: time.Now(), Cancel: cancel}
+				o := stream.Options{Config: cfg, Format: stream.Messages{}, Sink: sink, Choices: 1, Started: time.Now(), Cancel: cancel, Ending: new(stream.Ending), Life: new(recovery.Life)}
 				if n > 1 {
 					o.Resume = &recovery.Resume{Sent: sink.Sent(), Way: recovery.WayReplay}
 				}

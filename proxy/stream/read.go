@@ -41,7 +41,7 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 			failed = failed || !isEmpty(v)
 		case "object", "type":
 			v := top.Value()
-			failed = failed || is(v, "error")
+			failed = failed || textOf(v) == "error"
 		case "obfuscation": // OpenAI's: it gives all events the same length
 			if v := top.Value(); isString(v) {
 				d.padding = v
@@ -102,9 +102,6 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 		case "finish_reason":
 			switch v := c.Value(); {
 			case noReason(v):
-			case finishIn(v) == recovery.FinishStop: // nearly all
-				d.Finishes++
-				d.finish = recovery.FinishStop
 			case breaks(textOf(v)):
 				d.raise(KindCut)
 			default:
@@ -237,11 +234,6 @@ func viewString(v []byte) string { return unsafe.String(unsafe.SliceData(v), len
 func isNull(v []byte) bool   { return len(v) > 0 && v[0] == 'n' }
 func isString(v []byte) bool { return len(v) > 0 && v[0] == '"' }
 func isObject(v []byte) bool { return len(v) > 0 && v[0] == '{' }
-
-// is reports whether a value is the string s.
-func is(v []byte, s string) bool {
-	return isString(v) && (string(v[1:len(v)-1]) == s || bytes.IndexByte(v, '\\') > 0 && transcript.Text(v) == s)
-}
 
 // isEmpty reports whether a value is null, false, "", {}, [] or missing.
 func isEmpty(v []byte) bool {

@@ -44,23 +44,15 @@ func NewSink(w http.ResponseWriter, cfg Config) *Sink {
 	return &Sink{w: w, rc: *http.NewResponseController(w), cfg: cfg}
 }
 
-// KeepAwake starts keep-alive comments for a waiting streaming client. h has the headers of a response
-// that begins with a comment.
-func (s *Sink) KeepAwake(h http.Header) {
-	if s.cfg.KeepAliveAfter <= 0 {
-		return
+// KeepAwake lets a waiting client get signs of life: comments if its answer is streamed, else blanks, see Blank. h has
+// the headers of a response that begins with one.
+func (s *Sink) KeepAwake(h http.Header, streamed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awake, s.last = h, s.now()
+	if streamed && s.cfg.KeepAliveAfter > 0 {
+		s.timer = time.AfterFunc(s.cfg.KeepAliveAfter, s.tick)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.awake, s.last = h, s.now()
-	s.timer = time.AfterFunc(s.cfg.KeepAliveAfter, s.tick)
-}
-
-// AwaitWhole prepares for an answer that is not streamed; h is that of KeepAwake.
-func (s *Sink) AwaitWhole(h http.Header) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.awake, s.last = h, s.now()
 }
 
 // Blank passes on that an upstream has sent a blank before its answer, as a sign of life, if the client has waited for

@@ -44,7 +44,7 @@ func TestKeepAlive(t *testing.T) {
 	t.Run("before an answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			x, begin := newExchange(later), time.Now()
-			x.sink.KeepAwake(http.Header{"X-Session": {"s"}})
+			x.sink.KeepAwake(http.Header{"X-Session": {"s"}}, true)
 			time.Sleep(29 * time.Second)
 			synctest.Wait()
 			if x.status != 0 || x.sink.Committed() {
@@ -76,7 +76,7 @@ func TestKeepAlive(t *testing.T) {
 	t.Run("within an answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			x, begin := newExchange(later, func(c *Config) { c.Idle, c.IdlePinged = time.Hour, time.Hour }), time.Now()
-			x.sink.KeepAwake(nil)
+			x.sink.KeepAwake(nil, true)
 			u := play(false, nil, step{10 * time.Second, one.role() + one.text("a ")}, step{29 * time.Second, one.text("b ")},
 				step{80 * time.Second, one.text("c")}, step{20 * time.Second, one.finish("stop") + end})
 			if broken := x.deliver(t, u, nil); broken != nil {
@@ -94,7 +94,7 @@ func TestKeepAlive(t *testing.T) {
 	t.Run("closed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			x := newExchange()
-			x.sink.KeepAwake(nil)
+			x.sink.KeepAwake(nil, true)
 			x.sink.Close()
 			time.Sleep(time.Hour)
 			synctest.Wait()
@@ -106,7 +106,7 @@ func TestKeepAlive(t *testing.T) {
 	t.Run("off", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			x := newExchange(func(c *Config) { c.KeepAliveAfter = 0 })
-			x.sink.KeepAwake(nil)
+			x.sink.KeepAwake(nil, true)
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			if x.got() != "" {
@@ -118,7 +118,7 @@ func TestKeepAlive(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			x, gone := newExchange(), errors.New("gone")
 			x.fails = gone
-			x.sink.KeepAwake(nil)
+			x.sink.KeepAwake(nil, true)
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			if err := x.sink.Write(Piece{Bytes: []byte(end)}); !errors.Is(err, gone) {
@@ -129,7 +129,7 @@ func TestKeepAlive(t *testing.T) {
 	t.Run("what is passed on unread", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			x := newExchange()
-			x.sink.KeepAwake(nil)
+			x.sink.KeepAwake(nil, true)
 			defer x.sink.Close()
 			body := one.answer("a")
 			u := play(false, nil, step{0, body[:50]}, step{100 * time.Second, body[50:]})
@@ -146,7 +146,7 @@ func TestKeepAlive(t *testing.T) {
 func TestSinkFirstByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, begin := newExchange(), time.Now()
-		x.sink.KeepAwake(nil)
+		x.sink.KeepAwake(nil, true)
 		defer x.sink.Close()
 		time.Sleep(40 * time.Second)
 		synctest.Wait()

@@ -13,7 +13,7 @@ import (
 func TestWholeAfterKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExchange()
-		x.sink.KeepAwake(http.Header{})
+		x.sink.KeepAwake(http.Header{}, true)
 		defer x.sink.Close()
 		w, broken := ReadWhole(respond(strings.NewReader(`{"id":"a","choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}`)), x.options())
 		if broken != nil {

@@ -150,7 +150,8 @@ func readers() (all []reader) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
 		cfg := stream.Defaults()
-		o := stream.Options{Config: cfg, Format: format, Sink: stream.NewSink(httptest.NewRecorder(), cfg), Mender: mender, Request: req, Choices: 1, Started: time.Now(), Cancel: cancel}
+		o := stream.Options{Config: cfg, Format: format, Sink: stream.NewSink(httptest.NewRecorder(), cfg), Mender: mender, Request: req, Choices: 1, Started: time.Now(), Cancel: cancel,
+			Ending: new(stream.Ending), Life: new(recovery.Life)}
 		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}
 		if !streamed {
 			if w, broken := stream.ReadWhole(res, o); broken == nil {
@@ -233,7 +234,8 @@ func items(mender recovery.Mender, answers []string) {
 	sink := stream.NewSink(httptest.NewRecorder(), cfg)
 	for n, input := range answers {
 		ctx, cancel := context.WithCancelCause(context.Background())
-		o := stream.Options{Config: cfg, Format: stream.Responses{}, Sink: sink, Mender: mender, Request: req, Choices: 1, Started: time.Now(), Cancel: cancel}
+		o := stream.Options{Config: cfg, Format: stream.Responses{}, Sink: sink, Mender: mender, Request: req, Choices: 1, Started: time.Now(), Cancel: cancel,
+			Ending: new(stream.Ending), Life: new(recovery.Life)}
 		if n > 0 {
 			o.Resume = &recovery.Resume{Sent: sink.Sent(), Way: recovery.WayReplay}
 		}

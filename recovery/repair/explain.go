@@ -49,7 +49,7 @@ func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
 	case *kind.Type:
 		*lines = append(*lines, at+" must be "+strings.Join(k.Want, " or ")+", not "+k.Got)
 	case *kind.Enum:
-		*lines = append(*lines, at+" must be one of "+quoteChoices(k.Want)+", not "+shortValue(k.Got))
+		*lines = append(*lines, at+" must be one of "+listed(k.Want, 12)+", not "+shortValue(k.Got))
 	default:
 		if len(e.Causes) == 0 {
 			*lines = append(*lines, at+" does not match: "+trajectory.Shorten(e.DetailedOutput().Error.String(), 200))
@@ -85,23 +85,16 @@ func location(path []string) string {
 	return strconv.Quote(b.String())
 }
 
-func quoteList(list []string) string {
-	quoted := make([]string, 0, 8)
-	for _, n := range list[:min(8, len(list))] {
-		quoted = append(quoted, strconv.Quote(trajectory.Shorten(n, 60)))
-	}
-	if len(list) > 8 {
-		quoted = append(quoted, "…")
-	}
-	return strings.Join(quoted, ", ")
-}
+// quoteList lists the first eight names.
+func quoteList(names []string) string { return listed(names, 8) }
 
-func quoteChoices(values []any) string {
+// listed lists the first values, at most most.
+func listed[T any](values []T, most int) string {
 	var parts []string
-	for _, v := range values[:min(12, len(values))] {
+	for _, v := range values[:min(most, len(values))] {
 		parts = append(parts, shortValue(v))
 	}
-	if len(values) > 12 {
+	if len(values) > most {
 		parts = append(parts, "…")
 	}
 	return strings.Join(parts, ", ")

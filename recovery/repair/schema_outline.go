@@ -20,7 +20,7 @@ import (
 type outline struct {
 	types    typeSet
 	enum     []string // nil: any value
-	members  map[string]memberOutline
+	members  map[string]*memberOutline
 	open     bool     // other members pass
 	required uint64   // bits of the required members
 	items    *outline // nil: any
@@ -97,7 +97,7 @@ func outlineOf(v any, depth int) *outline {
 func (o *outline) addProperties(v any, depth int) bool {
 	properties, ok := v.(map[string]any)
 	for name, p := range properties {
-		o.updateMember(name, func(l *memberOutline) { l.outline = outlineOf(p, depth+1) })
+		o.member(name).outline = outlineOf(p, depth+1)
 	}
 	return ok
 }
@@ -107,20 +107,21 @@ func (o *outline) addRequired(v any) bool {
 	names, ok := stringsIn(v, maxRequired)
 	for i, name := range names {
 		o.required |= 1 << i
-		o.updateMember(name, func(l *memberOutline) { l.bit |= 1 << i })
+		o.member(name).bit |= 1 << i
 	}
 	return ok
 }
 
-// updateMember changes one member. A required member that is no property keeps a
+// member returns a member, to be changed. A required member that is no property keeps a
 // nil outline, so the compiled schema decides.
-func (o *outline) updateMember(name string, change func(*memberOutline)) {
+func (o *outline) member(name string) *memberOutline {
 	if o.members == nil {
-		o.members = map[string]memberOutline{}
+		o.members = map[string]*memberOutline{}
 	}
-	l := o.members[name]
-	change(&l)
-	o.members[name] = l
+	if o.members[name] == nil {
+		o.members[name] = &memberOutline{}
+	}
+	return o.members[name]
 }
 
 func typesOf(v any) (types typeSet, ok bool) {
@@ -181,8 +182,9 @@ func (o *outline) object(raw []byte) bool {
 			return false
 		case known && (l.outline == nil || !l.outline.passes(v)):
 			return false
+		case known:
+			seen |= l.bit
 		}
-		seen |= l.bit
 	}
 	return d.End(c) && seen&o.required == o.required
 }

@@ -75,7 +75,7 @@ type field struct{ key, keyEnd, val, valEnd int32 }
 type element struct {
 	start, end int32
 	keys       [keyCount]struct{ start, end int32 } // empty if there is no such field
-	kind       uint8                                // its kind: in the Messages API wholeMessage and so on, in the Responses API an index of usualKinds
+	kind       uint8                                // in the Messages API its kind: wholeMessage and so on
 	wire       int32                                // its index in the list on the wire
 	split      int32                                // the split that it is a block of, counted from 1; 0 for a whole message
 }
@@ -240,9 +240,6 @@ func (t *parsing) indexElements(b *Body, w walker, keys []indexed) int {
 			}
 			if k < keyCount {
 				e.keys[k].start, e.keys[k].end = int32(m.val), int32(m.valEnd)
-			}
-			if k == keyKind && s.err == nil {
-				e.kind = usualKind(m.value())
 			}
 		}
 		if w.endAt(m.i); s.err != nil {

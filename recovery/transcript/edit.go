@@ -16,12 +16,8 @@ type Editor struct {
 	history map[int]*elementChanges // by element index
 	tail    [][]byte                // appended messages
 	splices []Splice                // from Replace
-	note    note
-	// The content of the last message with the note added, and its position.
-	inside   [][]byte
-	insideAt Span
-	model    []byte // the new model, as long as it is the only change
-	err      error
+	model   []byte                  // the new model, as long as it is the only change
+	err     error
 }
 
 // elementChanges is the changes to one element of the history.
@@ -65,7 +61,7 @@ func (b *Body) Edit() *Editor { return &Editor{body: b} }
 
 // Changed reports whether the edit has any changes.
 func (e *Editor) Changed() bool {
-	return e.model != nil || len(e.fields)+len(e.history)+len(e.tail)+len(e.splices)+len(e.inside) > 0
+	return e.model != nil || len(e.fields)+len(e.history)+len(e.tail)+len(e.splices) > 0
 }
 
 // Set sets a top-level field: in its place if the field exists, else
@@ -175,6 +171,13 @@ func (e *Editor) Replace(at Span, raw []byte) *Editor {
 		e.general()
 		e.splices = append(e.splices, Splice{at.Start, at.End, raw})
 	}
+	return e
+}
+
+// splice replaces a part of the body that was sliced without limiting its capacity.
+func (e *Editor) splice(part, raw []byte) *Editor {
+	at := e.body.span(part)
+	e.splices = append(e.splices, Splice{at.Start, at.End, raw})
 	return e
 }
 
@@ -301,9 +304,6 @@ func (e *Editor) allSplices() ([]Splice, error) {
 	b := e.body
 	e.keepReasoning()
 	out := slices.Clone(e.splices)
-	for _, raw := range e.inside {
-		out = append(out, Splice{e.insideAt.Start, e.insideAt.End, raw})
-	}
 	if len(e.fields) > 0 {
 		slots := make([]slot, len(b.fields), len(b.fields)+len(e.fields))
 		for i := range slots {

@@ -94,7 +94,6 @@ func TestMessagesEdit(t *testing.T) {
 	}{
 		{"nothing", "", "", func(*transcript.Body, *transcript.Editor) {}},
 		{"a note stands behind the results", `"toolu_3"}]}`, `"toolu_3"},{"type":"text","text":"note"}]}`, func(_ *transcript.Body, e *transcript.Editor) { e.AppendNote("note") }},
-		{"two notes are one", `"toolu_3"}]}`, `"toolu_3"},{"type":"text","text":"note\n\nmore"}]}`, func(_ *transcript.Body, e *transcript.Editor) { e.AppendNote("note").AppendNote("more") }},
 		{"a result says something else", `"content":"no such\nfile"`, `"content":"gone"`, func(_ *transcript.Body, e *transcript.Editor) { e.SetText(2, "gone", false) }},
 		{"a result without a content gets one", `"tool_use_id":"toolu_3"`, `"tool_use_id":"toolu_3","content":"ok"`, func(_ *transcript.Body, e *transcript.Editor) { e.SetText(7, "ok", false) }},
 		{"a result loses its image", `[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","data":"AA"}}]`, `[{"type":"text","text":"b"}]`,

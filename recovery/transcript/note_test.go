@@ -14,36 +14,36 @@ func TestAppendNote(t *testing.T) {
 		return strings.TrimSuffix(user(content), "]}") + said + `,"prefix":true}]}`
 	}
 	for name, tt := range map[string]struct {
-		body  string
-		notes []string
-		want  string
+		body string
+		note string
+		want string
 	}{
-		"text":                       {user(`"hi"`), []string{"a"}, user(`"hi\n\na"`)},
-		"text twice":                 {user(`"hi"`), []string{"a", "b\""}, user(`"hi\n\na\n\nb\""`)},
-		"parts":                      {user(`[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]`), []string{"a", "b"}, user(`[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}},{"type":"text","text":"a\n\nb"}]`)},
-		"no parts":                   {user(`[ ]`), []string{"a"}, user(`[ {"type":"text","text":"a"}]`)},
-		"null":                       {user(`null`), []string{"a"}, `{"messages":[{"role":"user","content":null},{"role":"user","content":"a"}]}`},
-		"after a result":             {tool + `]}`, []string{"a"}, tool + `,{"role":"user","content":"a"}]}`},
-		"after one, twice":           {tool + `]}`, []string{"a", "b"}, tool + `,{"role":"user","content":"a\n\nb"}]}`},
-		"an empty history":           {`{"messages":[]}`, []string{"a"}, `{"messages":[{"role":"user","content":"a"}]}`},
-		"odd content":                {user(`7`), []string{"a"}, `{"messages":[{"role":"user","content":7},{"role":"user","content":"a"}]}`},
-		"before a beginning":         {begun(`"hi"`), []string{"a", "b"}, begun(`"hi\n\na\n\nb"`)},
-		"before one, parts":          {begun(`[{"type":"text","text":"hi"}]`), []string{"a"}, begun(`[{"type":"text","text":"hi"},{"type":"text","text":"a"}]`)},
-		"before one, odd":            {begun(`7`), []string{"a"}, strings.Replace(begun(`7`), said, `,{"role":"user","content":"a"}`+said, 1)},
-		"after a result, before one": {tool + said + `}]}`, []string{"a", "b"}, tool + `,{"role":"user","content":"a\n\nb"}` + said + `}]}`},
-		"nothing but one":            {`{"messages":[` + said[1:] + `}]}`, []string{"a"}, `{"messages":[{"role":"user","content":"a"}` + said + `}]}`},
-		"after a call":               {tool + called + `]}`, []string{"a"}, tool + called + `,{"role":"user","content":"a"}]}`},
-		"nothing to append":          {user(`"hi"`), nil, user(`"hi"`)},
+		"text":                       {user(`"hi"`), "a", user(`"hi\n\na"`)},
+		"a quote":                    {user(`"hi"`), "b\"", user(`"hi\n\nb\""`)},
+		"parts":                      {user(`[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]`), "a\n\nb", user(`[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}},{"type":"text","text":"a\n\nb"}]`)},
+		"no parts":                   {user(`[ ]`), "a", user(`[ {"type":"text","text":"a"}]`)},
+		"null":                       {user(`null`), "a", `{"messages":[{"role":"user","content":null},{"role":"user","content":"a"}]}`},
+		"after a result":             {tool + `]}`, "a", tool + `,{"role":"user","content":"a"}]}`},
+		"after one, lines":           {tool + `]}`, "a\n\nb", tool + `,{"role":"user","content":"a\n\nb"}]}`},
+		"an empty history":           {`{"messages":[]}`, "a", `{"messages":[{"role":"user","content":"a"}]}`},
+		"odd content":                {user(`7`), "a", `{"messages":[{"role":"user","content":7},{"role":"user","content":"a"}]}`},
+		"before a beginning":         {begun(`"hi"`), "a\n\nb", begun(`"hi\n\na\n\nb"`)},
+		"before one, parts":          {begun(`[{"type":"text","text":"hi"}]`), "a", begun(`[{"type":"text","text":"hi"},{"type":"text","text":"a"}]`)},
+		"before one, odd":            {begun(`7`), "a", strings.Replace(begun(`7`), said, `,{"role":"user","content":"a"}`+said, 1)},
+		"after a result, before one": {tool + said + `}]}`, "a\n\nb", tool + `,{"role":"user","content":"a\n\nb"}` + said + `}]}`},
+		"nothing but one":            {`{"messages":[` + said[1:] + `}]}`, "a", `{"messages":[{"role":"user","content":"a"}` + said + `}]}`},
+		"after a call":               {tool + called + `]}`, "a", tool + called + `,{"role":"user","content":"a"}]}`},
+		"nothing to append":          {user(`"hi"`), "", user(`"hi"`)},
 	} {
 		b, err := Parse([]byte(tt.body), Chat, Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := b.Edit()
-		for _, n := range tt.notes {
-			e.AppendNote(n)
+		if tt.note != "" {
+			e.AppendNote(tt.note)
 		}
-		if e.Changed() != (len(tt.notes) > 0) {
+		if e.Changed() != (tt.note != "") {
 			t.Errorf("%s: changed is %t", name, e.Changed())
 		}
 		if got, err := e.Apply(); err != nil || string(got) != tt.want {

@@ -1,30 +1,13 @@
 package transcript
 
 import (
+	"bytes"
 	"strings"
+	"unsafe"
 )
 
-// usualKinds lists the types of items of which most histories consist. They are found once,
-// while the body is indexed, because kindAt is called often. Index 0 means any other type.
-var usualKinds = [...]string{"", "message", "reasoning", "function_call", "function_call_output"}
-
-// usualKind returns the index of a raw type in usualKinds.
-func usualKind(raw []byte) uint8 {
-	if isString(raw) {
-		for i := 1; i < len(usualKinds); i++ {
-			if string(raw[1:len(raw)-1]) == usualKinds[i] {
-				return uint8(i)
-			}
-		}
-	}
-	return 0
-}
-
-// kindAt returns the type of item i. Messages and item references may leave it out.
+// kindAt returns the type of item i, which may share the body's memory. Messages and item references may leave it out.
 func kindAt(b *Body, i int) string {
-	if k := b.elements[i].kind; k > 0 {
-		return usualKinds[k]
-	}
 	raw := b.key(i, keyKind)
 	if !isString(raw) {
 		switch {
@@ -34,6 +17,9 @@ func kindAt(b *Body, i int) string {
 			return "item_reference" // its type may be left out too
 		}
 		return ""
+	}
+	if name := nameOf(raw); bytes.IndexByte(name, '\\') < 0 {
+		return unsafe.String(unsafe.SliceData(name), len(name)) // no copy, because it is called often
 	}
 	return text(raw)
 }
