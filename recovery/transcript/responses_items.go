@@ -1,12 +1,11 @@
 package transcript
 
-import (
-	"bytes"
-	"strings"
-	"unsafe"
-)
+import "strings"
 
-// kindAt returns the type of item i, which may share the body's memory. Messages and item references may leave it out.
+// usualKinds are the types of items of which most histories consist.
+var usualKinds = [...]string{"message", "reasoning", "function_call", "function_call_output"}
+
+// kindAt returns the type of item i, without an allocation for usual ones. Messages and item references may leave it out.
 func kindAt(b *Body, i int) string {
 	raw := b.key(i, keyKind)
 	if !isString(raw) {
@@ -18,8 +17,10 @@ func kindAt(b *Body, i int) string {
 		}
 		return ""
 	}
-	if name := nameOf(raw); bytes.IndexByte(name, '\\') < 0 {
-		return unsafe.String(unsafe.SliceData(name), len(name)) // no copy, because it is called often
+	for _, usual := range usualKinds {
+		if string(nameOf(raw)) == usual {
+			return usual
+		}
 	}
 	return text(raw)
 }
