@@ -12,7 +12,7 @@ import (
 // ceilings limits the lines of packages without tests. A commit that raises a number says why in
 // its body; one that removes code lowers it.
 var ceilings = map[string]int{
-	"proxy/stream": 7087,
+	"proxy/stream": 7051,
 
 	"recovery/annotate":   3326,
 	"recovery/classify":   2915,
@@ -23,7 +23,7 @@ var ceilings = map[string]int{
 	"recovery/repair":     4922,
 	"recovery/rule":       1300,
 	"recovery/trajectory": 3013,
-	"recovery/transcript": 5495,
+	"recovery/transcript": 5503,
 }
 
 func TestCeilings(t *testing.T) {

@@ -69,7 +69,7 @@ func withoutRole(data []byte) []byte {
 	delta := []byte{'{'}
 	v.ForEach(func(k, f gjson.Result) bool {
 		if k.Str != "role" {
-			delta = appendField(delta, k.Str, []byte(f.Raw))
+			delta = transcript.AppendField(delta, k.Str, []byte(f.Raw))
 		}
 		return true
 	})
@@ -218,7 +218,7 @@ func lean(like []byte) []byte {
 			raw = `[{"index":` + strconv.FormatInt(v.Get("0.index").Int(), 10) + `}]`
 		}
 		if len(k.Raw)+len(raw) <= large {
-			out = appendField(out, k.Str, []byte(raw))
+			out = transcript.AppendField(out, k.Str, []byte(raw))
 		}
 		return true
 	})
@@ -238,15 +238,15 @@ func (c *chatEncoder) chunk(like, inside []byte, reason string, last bool) {
 				switch {
 				case k.Str == "delta", k.Str == "message", k.Str == "finish_reason":
 				case k.Str == "index", last, v.Type == gjson.Null:
-					choice = appendField(choice, k.Str, []byte(v.Raw))
+					choice = transcript.AppendField(choice, k.Str, []byte(v.Raw))
 				}
 				return true
 			})
-			choice = appendField(choice, "delta", append(append([]byte{'{'}, inside...), '}'))
-			out = appendField(out, k.Str, listOf([][]byte{append(appendField(choice, "finish_reason", []byte(reason)), '}')}))
+			choice = transcript.AppendField(choice, "delta", append(append([]byte{'{'}, inside...), '}'))
+			out = transcript.AppendField(out, k.Str, transcript.List([][]byte{append(transcript.AppendField(choice, "finish_reason", []byte(reason)), '}')}))
 		case k.Str == "usage" && !last && v.Type != gjson.Null:
 		default:
-			out = appendField(out, k.Str, []byte(v.Raw))
+			out = transcript.AppendField(out, k.Str, []byte(v.Raw))
 		}
 		return true
 	})
@@ -284,7 +284,7 @@ func listOfCalls(e *edit) (raw []byte, changed bool) {
 			items[i], changed = append(c.appendFields([]byte{'{'}), '}'), true
 		}
 	}
-	return listOf(items), changed
+	return transcript.List(items), changed
 }
 
 // appendFields appends the fields of a call without its braces.
@@ -314,13 +314,13 @@ func (c *call) appendFunction(b []byte) []byte {
 func (id Identity) head(object string, model []byte) []byte {
 	out := []byte{'{'}
 	if id.ID != "" {
-		out = appendField(out, "id", []byte(id.ID))
+		out = transcript.AppendField(out, "id", []byte(id.ID))
 	}
-	out = appendField(out, "object", object)
+	out = transcript.AppendField(out, "object", object)
 	if id.Created != "" {
-		out = appendField(out, "created", []byte(id.Created))
+		out = transcript.AppendField(out, "created", []byte(id.Created))
 	}
-	return appendField(out, "model", model)
+	return transcript.AppendField(out, "model", model)
 }
 
 func (*chatEncoder) blank(c *Composition, streamed bool) (out []byte) {
@@ -329,19 +329,19 @@ func (*chatEncoder) blank(c *Composition, streamed bool) (out []byte) {
 	model := transcript.String(c.Model)
 	if !streamed {
 		choice := `[{"index":0,"message":{"role":"assistant","content":null,"refusal":null},"logprobs":null,"finish_reason":"stop"}]`
-		return append(appendField(appendField(id.head("chat.completion", model), "choices", []byte(choice)), "usage", usage), '}')
+		return append(transcript.AppendField(transcript.AppendField(id.head("chat.completion", model), "choices", []byte(choice)), "usage", usage), '}')
 	}
 	for _, choices := range [...]string{
 		`[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`, `[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]`, `[]`,
 	} {
-		chunk := appendField(id.head("chat.completion.chunk", model), "choices", []byte(choices))
+		chunk := transcript.AppendField(id.head("chat.completion.chunk", model), "choices", []byte(choices))
 		switch {
 		case choices == `[]` && !c.Usage:
 			continue
 		case choices == `[]`:
-			chunk = appendField(chunk, "usage", usage)
+			chunk = transcript.AppendField(chunk, "usage", usage)
 		case c.Usage:
-			chunk = appendField(chunk, "usage", nil)
+			chunk = transcript.AppendField(chunk, "usage", nil)
 		}
 		out = appendFrame(out, "", append(chunk, '}'))
 	}
@@ -359,9 +359,9 @@ func (*chatEncoder) identify(data []byte, request string) (list []transcript.Spl
 func (*chatEncoder) finish(id Identity, model []byte, choices int, reason recovery.Finish) []byte {
 	list := make([][]byte, choices)
 	for i := range list {
-		list[i] = object("index", i, "delta", []byte("{}"), "finish_reason", wireFinish(reason))
+		list[i] = transcript.Object("index", i, "delta", []byte("{}"), "finish_reason", wireFinish(reason))
 	}
-	return append(appendField(id.head("chat.completion.chunk", model), "choices", listOf(list)), '}')
+	return append(transcript.AppendField(id.head("chat.completion.chunk", model), "choices", transcript.List(list)), '}')
 }
 
 func (*chatEncoder) end(failure []byte) []byte {

@@ -3,7 +3,6 @@ package stream
 import (
 	"bytes"
 	"cmp"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -100,7 +99,7 @@ func with(data []byte, pairs ...any) []byte { return spliced(data, changes(data,
 func changes(data []byte, pairs ...any) (list []transcript.Splice) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if at, ok := valueAt(data, pairs[i].(string)); ok {
-			at.Raw = appendValue(nil, pairs[i+1])
+			at.Raw = transcript.AppendValue(nil, pairs[i+1])
 			list = append(list, at)
 		}
 	}
@@ -116,7 +115,7 @@ func field(data []byte, path, name string, value any, front bool) (s transcript.
 		at, object = path+"."+name, gjson.GetBytes(data, path)
 	}
 	if s, ok = valueAt(data, at); ok {
-		s.Raw = appendValue(nil, value)
+		s.Raw = transcript.AppendValue(nil, value)
 		return s, true
 	}
 	if !object.IsObject() {
@@ -126,7 +125,7 @@ func field(data []byte, path, name string, value any, front bool) (s transcript.
 	if path == "" {
 		begin = bytes.IndexByte(data, '{')
 	}
-	pair := appendField([]byte{'{'}, name, value)[1:]
+	pair := transcript.AppendField([]byte{'{'}, name, value)[1:]
 	comma := !empty(object)
 	if front {
 		if comma {
@@ -139,41 +138,6 @@ func field(data []byte, path, name string, value any, front bool) (s transcript.
 	}
 	close := begin + len(object.Raw) - 1
 	return transcript.Splice{Start: close, End: close, Raw: pair}, true
-}
-
-// appendField appends a field to an object without its closing brace.
-func appendField(b []byte, name string, value any) []byte {
-	if b[len(b)-1] != '{' {
-		b = append(b, ',')
-	}
-	return appendValue(append(transcript.AppendString(b, name), ':'), value)
-}
-
-// object returns an object with these fields.
-func object(fields ...any) []byte {
-	b := []byte{'{'}
-	for i := 0; i+1 < len(fields); i += 2 {
-		b = appendField(b, fields[i].(string), fields[i+1])
-	}
-	return append(b, '}')
-}
-
-// appendValue appends a string or number as JSON, bytes unchanged, and anything else as null.
-func appendValue(b []byte, value any) []byte {
-	switch v := value.(type) {
-	case string:
-		return transcript.AppendString(b, v)
-	case []byte:
-		return append(b, v...)
-	case int:
-		return strconv.AppendInt(b, int64(v), 10)
-	}
-	return append(b, "null"...)
-}
-
-// listOf returns a JSON array.
-func listOf(items [][]byte) []byte {
-	return append(append([]byte{'['}, bytes.Join(items, []byte{','})...), ']')
 }
 
 // edit returns the changes of a verdict on the answer with these calls. function_call becomes

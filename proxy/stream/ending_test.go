@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // reasoned is a target that was seen to give finish reasons, silent one that was not.
@@ -265,7 +266,7 @@ func reply(events string, output ...string) string {
 	}
 	var begin, rest script
 	begin.say("response.created", "response", c.response("in_progress"))
-	rest.say("response.completed", "response", with(c.response("completed"), "output", listOf(items)))
+	rest.say("response.completed", "response", with(c.response("completed"), "output", transcript.List(items)))
 	return string(begin.out) + events + string(rest.out)
 }
 

@@ -162,15 +162,15 @@ func (m *messagesEncoder) write(text string) {
 		return
 	}
 	if m.open < 0 || m.kind != blockText {
-		m.start(blockText, object("type", "text", "text", ""))
+		m.start(blockText, transcript.Object("type", "text", "text", ""))
 	}
-	m.say("content_block_delta", "index", m.open, "delta", object("type", "text_delta", "text", text))
+	m.say("content_block_delta", "index", m.open, "delta", transcript.Object("type", "text_delta", "text", text))
 }
 
 // call writes a complete call.
 func (m *messagesEncoder) call(c *call) {
-	m.start(blockCall, object("type", "tool_use", "id", c.ID, "name", c.Name, "input", []byte("{}")))
-	m.say("content_block_delta", "index", m.open, "delta", object("type", "input_json_delta", "partial_json", c.Arguments))
+	m.start(blockCall, transcript.Object("type", "tool_use", "id", c.ID, "name", c.Name, "input", []byte("{}")))
+	m.say("content_block_delta", "index", m.open, "delta", transcript.Object("type", "input_json_delta", "partial_json", c.Arguments))
 	m.close()
 }
 
@@ -227,7 +227,7 @@ func (m *messagesEncoder) change(ev *Event, list []transcript.Splice) {
 
 // say writes an event with a type and fields.
 func (m *messagesEncoder) say(kind string, fields ...any) {
-	m.out = appendFrame(m.out, kind, object(append([]any{"type", kind}, fields...)...))
+	m.out = appendFrame(m.out, kind, transcript.Object(append([]any{"type", kind}, fields...)...))
 }
 
 func (*messagesEncoder) whole(body []byte, e *edit) []transcript.Splice {
@@ -256,14 +256,14 @@ func (*messagesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 		return true
 	})
 	if !said && *e.text != "" {
-		blocks = append(blocks, object("type", "text", "text", *e.text))
+		blocks = append(blocks, transcript.Object("type", "text", "text", *e.text))
 	}
 	for _, c := range e.calls {
 		if c.original == nil {
-			blocks = append(blocks, object("type", "tool_use", "id", c.ID, "name", c.Name, "input", c.input()))
+			blocks = append(blocks, transcript.Object("type", "tool_use", "id", c.ID, "name", c.Name, "input", c.input()))
 		}
 	}
-	list := changes(body, "content", listOf(blocks))
+	list := changes(body, "content", transcript.List(blocks))
 	if e.finish != recovery.FinishNone {
 		list = append(list, changes(body, "stop_reason", stopReason(e.finish))...)
 	}
@@ -280,7 +280,7 @@ func (c *call) input() []byte {
 
 func (*messagesEncoder) blank(c *Composition, streamed bool) []byte {
 	usage := `,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":null,"cache_read_input_tokens":null,"output_tokens":0}}`
-	message := object("id", "msg_"+transcript.OwnMark+"_"+c.ID, "type", "message", "role", "assistant", "model", c.Model, "content", []byte("[]"))
+	message := transcript.Object("id", "msg_"+transcript.OwnMark+"_"+c.ID, "type", "message", "role", "assistant", "model", c.Model, "content", []byte("[]"))
 	message = message[:len(message)-1]
 	if !streamed {
 		return append(append(message, `,"stop_reason":"end_turn"`...), usage...)
@@ -322,7 +322,7 @@ func (m *messagesEncoder) end(failure []byte) []byte {
 	if message == "" {
 		message = string(failure)
 	}
-	w.say("error", "error", object("type", kind, "message", message))
+	w.say("error", "error", transcript.Object("type", kind, "message", message))
 	return w.out
 }
 

@@ -339,14 +339,14 @@ func (f *responsesEncoder) close() {
 		summary := [][]byte{}
 		for k := range s.said {
 			text := string(s.said[k])
-			part := object("type", "summary_text", "text", text)
+			part := transcript.Object("type", "summary_text", "text", text)
 			if summary = append(summary, part); k+1 == len(s.said) && !s.raws {
 				f.s.say("response.reasoning_summary_text.done", "item_id", id, "output_index", i, "summary_index", k, "text", text)
 				f.s.say("response.reasoning_summary_part.done", "item_id", id, "output_index", i, "summary_index", k, "part", part)
 			}
 		}
 		if s.raw, s.done = with(s.raw, "status", "incomplete"), true; !s.raws && len(summary) > 0 {
-			s.raw = with(s.raw, "summary", listOf(summary))
+			s.raw = with(s.raw, "summary", transcript.List(summary))
 		}
 		f.s.say("response.output_item.done", "output_index", i, "item", s.raw)
 	}
@@ -359,7 +359,7 @@ func (f *responsesEncoder) last(ev *Event, e *edit) {
 	f.complete(nil)
 	var list []transcript.Splice
 	if f.follows {
-		list = changes(ev.Data, "response.id", []byte(f.id), "response.output", listOf(f.output()))
+		list = changes(ev.Data, "response.id", []byte(f.id), "response.output", transcript.List(f.output()))
 	} else {
 		list = f.rest(ev.Data, e)
 	}
@@ -409,7 +409,7 @@ func (f *responsesEncoder) rest(data []byte, e *edit) []transcript.Splice {
 			f.put(c.asItem())
 		}
 	}
-	return changes(data, "response.output", listOf(f.output()))
+	return changes(data, "response.output", transcript.List(f.output()))
 }
 
 // messageID returns the id of a message that the gateway adds to a response.
@@ -459,7 +459,7 @@ func (*responsesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 			f.items = append(f.items, clientItem{raw: c.asItem()})
 		}
 	}
-	return changes(body, "output", listOf(f.output()))
+	return changes(body, "output", transcript.List(f.output()))
 }
 
 func (*responsesEncoder) blank(c *Composition, streamed bool) []byte {
@@ -483,12 +483,12 @@ func (c *Composition) response(status string) []byte {
 		`"previous_response_id":null,"reasoning":{"effort":null,"summary":null},"store":false,"temperature":null,"text":{"format":{"type":"text"}},` +
 		`"tool_choice":"auto","tools":[],"top_p":null,"truncation":"disabled","user":null,"output":[]`
 	b := beginning(transcript.String("resp_"+transcript.OwnMark+"_"+c.ID), status, c.Created, c.Model)
-	return append(appendField(append(b, rest...), "usage", usage), '}')
+	return append(transcript.AppendField(append(b, rest...), "usage", usage), '}')
 }
 
 // beginning returns the first fields of a response; id is JSON.
 func beginning(id []byte, status string, created time.Time, model string) []byte {
-	b := object("id", id, "object", "response", "created_at", int(created.Unix()), "status", status, "model", model)
+	b := transcript.Object("id", id, "object", "response", "created_at", int(created.Unix()), "status", status, "model", model)
 	return b[:len(b)-1]
 }
 
@@ -537,10 +537,10 @@ func (f *responsesEncoder) end(failure []byte) []byte {
 	s := script{seq: f.s.seq}
 	if len(id) == 0 { // SDKs accept no other first event
 		s.seq, id = 0, transcript.String("resp_"+transcript.OwnMark+"_failed")
-		s.say("response.created", "response", append(appendField(beginning(id, "in_progress", time.Now(), f.model), "output", empty), '}'))
+		s.say("response.created", "response", append(transcript.AppendField(beginning(id, "in_progress", time.Now(), f.model), "output", empty), '}'))
 	}
-	b := appendField(beginning(id, "failed", time.Now(), f.model), "error", object("code", code, "message", message))
-	s.say("response.failed", "response", append(appendField(appendField(b, "output", empty), "usage", nil), '}'))
+	b := transcript.AppendField(beginning(id, "failed", time.Now(), f.model), "error", transcript.Object("code", code, "message", message))
+	s.say("response.failed", "response", append(transcript.AppendField(transcript.AppendField(b, "output", empty), "usage", nil), '}'))
 	s.say("error", "code", code, "message", message, "param", param)
 	return s.out
 }
@@ -572,7 +572,7 @@ func (c *call) asItem() []byte {
 				name = rest
 			} else if before, ok := strings.CutSuffix(c.Name, "."+from.Name); ok && space == "" {
 				name = from.Name
-				list = append(list, transcript.Splice{Start: 1, End: 1, Raw: append(appendField([]byte{'{'}, "namespace", before)[1:], ',')})
+				list = append(list, transcript.Splice{Start: 1, End: 1, Raw: append(transcript.AppendField([]byte{'{'}, "namespace", before)[1:], ',')})
 			}
 			list = append(list, changes(raw, "name", name)...)
 		}
@@ -582,5 +582,5 @@ func (c *call) asItem() []byte {
 	if id == "" {
 		id = "call_rebound"
 	}
-	return object("id", "fc_rebound_"+strings.TrimPrefix(id, "call_"), "type", kind, "status", "completed", "call_id", id, "name", c.Name, field, c.Arguments)
+	return transcript.Object("id", "fc_rebound_"+strings.TrimPrefix(id, "call_"), "type", kind, "status", "completed", "call_id", id, "name", c.Name, field, c.Arguments)
 }

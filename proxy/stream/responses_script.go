@@ -32,11 +32,11 @@ func (s *script) put(ev *Event, index int, list ...transcript.Splice) {
 // say writes an event with a type and fields. Strings are encoded as JSON, bytes are inserted as they
 // are.
 func (s *script) say(kind string, fields ...any) {
-	data := appendField([]byte{'{'}, "type", kind)
+	data := transcript.AppendField([]byte{'{'}, "type", kind)
 	for i := 0; i+1 < len(fields); i += 2 {
-		data = appendField(data, fields[i].(string), fields[i+1])
+		data = transcript.AppendField(data, fields[i].(string), fields[i+1])
 	}
-	data = append(appendField(data, "sequence_number", s.seq), '}')
+	data = append(transcript.AppendField(data, "sequence_number", s.seq), '}')
 	s.seq++
 	s.out = appendFrame(s.out, kind, data)
 }
@@ -47,11 +47,11 @@ func itemID(raw []byte) string   { return gjson.GetBytes(raw, "id").Str }
 
 // message returns a message item.
 func message(id, text string) []byte {
-	return object("id", id, "type", "message", "status", "completed", "role", "assistant", "content", listOf([][]byte{textPart(text)}))
+	return transcript.Object("id", id, "type", "message", "status", "completed", "role", "assistant", "content", transcript.List([][]byte{textPart(text)}))
 }
 
 func textPart(text string) []byte {
-	return object("type", "output_text", "annotations", []byte("[]"), "logprobs", []byte("[]"), "text", text)
+	return transcript.Object("type", "output_text", "annotations", []byte("[]"), "logprobs", []byte("[]"), "text", text)
 }
 
 // message writes the events of a complete message item with one text.

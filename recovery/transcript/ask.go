@@ -22,34 +22,26 @@ type Question struct {
 
 // Ask writes a question in the format.
 func (f Format) Ask(q Question) []byte {
-	out := append([]byte(`{"model":`), String(q.Model)...)
+	out := AppendField([]byte{'{'}, modelField, q.Model)
 	if q.Limit != "" && q.MaxOutput > 0 {
-		out = append(AppendString(append(out, ','), q.Limit), ':')
-		out = appendInt(out, q.MaxOutput)
+		out = AppendField(out, q.Limit, q.MaxOutput)
 	}
 	if q.Temperature != nil {
-		out = strconv.AppendFloat(append(out, `,"temperature":`...), *q.Temperature, 'g', -1, 64)
+		out = AppendField(out, "temperature", strconv.AppendFloat(nil, *q.Temperature, 'g', -1, 64))
 	}
-	return f.reader().ask(out, q)
-}
-
-// appendForm appends a schema's name and the schema, as Chat Completions and the Responses API spell them.
-func appendForm(out []byte, q Question) []byte {
-	out = append(append(out, `"name":`...), String(q.Name)...)
-	return append(append(out, `,"schema":`...), q.Schema...)
+	return append(f.reader().ask(out, q), '}')
 }
 
 func (chat) ask(out []byte, q Question) []byte {
 	if q.Effort != "" {
-		out = append(append(out, `,"reasoning_effort":`...), String(q.Effort)...)
+		out = AppendField(out, "reasoning_effort", q.Effort)
 	}
 	if q.Schema != nil {
-		out = append(appendForm(append(out, `,"response_format":{"type":"json_schema","json_schema":{`...), q), `}}`...)
+		out = AppendField(out, "response_format", Object("type", "json_schema", "json_schema", Object("name", q.Name, "schema", q.Schema)))
 	}
-	out = append(out, `,"messages":[`...)
+	var list [][]byte
 	if q.System != "" {
-		out = append(append(append(out, `{"role":"system","content":`...), String(q.System)...), `},`...)
+		list = append(list, Object("role", RoleSystem, "content", q.System))
 	}
-	out = append(append(out, `{"role":"user","content":`...), String(q.User)...)
-	return append(out, `}]}`...)
+	return AppendField(out, "messages", List(append(list, Object("role", RoleUser, "content", q.User))))
 }

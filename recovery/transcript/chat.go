@@ -115,36 +115,32 @@ func ReasoningField[S ~string | ~[]byte](name S) bool {
 }
 
 func (c chat) message(role, text string, mark []byte) []byte {
-	raw := append(AppendString([]byte(`{"role":`), role), `,"content":`...)
 	if mark == nil {
-		return append(AppendString(raw, text), '}')
+		return Object("role", role, "content", text)
 	}
-	return append(append(append(raw, '['), c.textPart(text, mark)...), `]}`...)
+	return Object("role", role, "content", List([][]byte{c.textPart(text, mark)}))
 }
 
 func (chat) textPart(text string, mark []byte) []byte {
-	raw := AppendString([]byte(`{"type":"text","text":`), text)
-	if mark != nil {
-		raw = append(append(raw, `,"cache_control":`...), mark...)
+	if mark == nil {
+		return Object("type", "text", "text", text)
 	}
-	return append(raw, '}')
+	return Object("type", "text", "text", text, "cache_control", mark)
 }
 
 func (chat) result(c ToolCall, text string) []byte {
-	out := append([]byte(`{"role":"tool","tool_call_id":`), String(c.ID)...)
-	return append(append(append(out, `,"content":`...), String(text)...), '}')
+	return Object("role", RoleTool, "tool_call_id", c.ID, "content", text)
 }
 
 func (chat) tool(name string) []byte {
-	out := AppendString([]byte(`{"type":"function","function":{"name":`), name)
-	return append(out, `,"parameters":{"type":"object","properties":{}}}}`...)
+	return Object("type", KindFunction, "function", Object("name", name, "parameters", anyObject))
 }
 
 func (chat) choice(t *Tool) []byte {
 	if t == nil {
 		return []byte(`"none"`)
 	}
-	return append(append([]byte(`{"type":"function","function":{"name":`), String(t.Name)...), '}', '}')
+	return Object("type", KindFunction, "function", Object("name", t.Name))
 }
 
 func (chat) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {

@@ -185,7 +185,7 @@ func (e *Editor) OfferTools(names []string) *Editor {
 	for i, name := range names {
 		list[i] = e.body.format.reader().tool(name)
 	}
-	return e.Set(e.body.format.layout().offer, arrayOf(list))
+	return e.Set(e.body.format.layout().offer, List(list))
 }
 
 // CompleteTools adds an empty parameter schema to every function without one. It
@@ -200,7 +200,7 @@ func (e *Editor) CompleteTools() (changed bool) {
 		list = append(list, tool)
 	}
 	if changed {
-		e.Set(e.body.format.layout().offer, arrayOf(list))
+		e.Set(e.body.format.layout().offer, List(list))
 	}
 	return changed
 }
@@ -214,7 +214,7 @@ func withParameters(tool []byte) ([]byte, bool) {
 	if schema, _ := member(function, "parameters"); isObject(schema) && filled(schema) {
 		return tool, false
 	}
-	whole, err := sjson.SetRawBytes(bytes.Clone(tool), path, []byte(`{"type":"object","properties":{}}`)) // a copy, because the body must not change
+	whole, err := sjson.SetRawBytes(bytes.Clone(tool), path, anyObject) // a copy, because the body must not change
 	return whole, err == nil
 }
 
@@ -265,7 +265,7 @@ func signed(element []byte, force bool) (whole []byte, changed bool) {
 	if !changed {
 		return nil, false
 	}
-	return changedObject(element, setField("tool_calls", arrayOf(list))), true
+	return changedObject(element, setField("tool_calls", List(list))), true
 }
 
 // DropEmptyTexts removes blank text parts from the contents of message i, unless a content would
@@ -294,7 +294,7 @@ func (e *Editor) DropEmptyTexts(i int) (changed bool) {
 			}
 		}
 		if len(left) > 0 && len(left) < all {
-			e.setContent(n, arrayOf(left))
+			e.setContent(n, List(left))
 			changed = true
 		}
 	}

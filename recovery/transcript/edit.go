@@ -365,7 +365,7 @@ func (e *Editor) stringSplices(out []Splice, list *field) []Splice {
 	}
 	if !alone {
 		all := append(slices.Clip(h.before), e.body.note(text(said)))
-		said = arrayOf(append(all, e.tail...))
+		said = List(append(all, e.tail...))
 	}
 	return append(out, Splice{int(list.val), int(list.valEnd), said})
 }

@@ -181,7 +181,7 @@ type reader interface {
 	result(c ToolCall, text string) []byte         // an element that answers a call, nil if text cannot answer it
 	tool(name string) []byte                       // a tool that takes any object
 	choice(t *Tool) []byte                         // a tool_choice that demands a call of t, or forbids calls if t is nil
-	ask(out []byte, q Question) []byte             // appends the rest of a question to out, which has the model and the limits
+	ask(out []byte, q Question) []byte             // appends the fields of a question to out, which has the model and the limits
 }
 
 var (

@@ -138,26 +138,24 @@ func (messages) settings(b *Body) (s settings) {
 }
 
 func (m messages) message(role, text string, mark []byte) []byte {
-	raw := append(AppendString([]byte(`{"role":`), role), `,"content":[`...)
-	return append(append(raw, m.textPart(text, mark)...), `]}`...)
+	return Object("role", role, "content", List([][]byte{m.textPart(text, mark)}))
 }
 
 func (messages) textPart(text string, mark []byte) []byte { return chat{}.textPart(text, mark) }
 
 func (messages) result(c ToolCall, text string) []byte {
-	raw := AppendString([]byte(`{"type":"tool_result","tool_use_id":`), c.ID)
-	return append(AppendString(append(raw, `,"content":`...), text), '}')
+	return Object("type", "tool_result", "tool_use_id", c.ID, "content", text)
 }
 
 func (messages) tool(name string) []byte {
-	return append(AppendString([]byte(`{"name":`), name), `,"input_schema":{"type":"object","properties":{}}}`...)
+	return Object("name", name, "input_schema", anyObject)
 }
 
 func (messages) choice(t *Tool) []byte {
 	if t == nil {
 		return []byte(`{"type":"none"}`)
 	}
-	return append(AppendString([]byte(`{"type":"tool","name":`), t.Name), '}')
+	return Object("type", "tool", "name", t.Name)
 }
 
 // defaultOutput is the limit of output tokens for a question without one, because the format requires it.
@@ -165,26 +163,22 @@ const defaultOutput = 4096
 
 func (messages) ask(out []byte, q Question) []byte {
 	if q.Limit == "" || q.MaxOutput <= 0 {
-		out = appendInt(append(out, `,"max_tokens":`...), defaultOutput)
+		out = AppendField(out, "max_tokens", defaultOutput)
 	}
-	var config []byte
+	config := []byte{'{'}
 	if q.Effort != "" {
-		config = AppendString([]byte(`"effort":`), q.Effort)
+		config = AppendField(config, "effort", q.Effort)
 	}
 	if q.Schema != nil {
-		if config != nil {
-			config = append(config, ',')
-		}
-		config = append(append(append(config, `"format":{"type":"json_schema","schema":`...), q.Schema...), '}')
+		config = AppendField(config, "format", Object("type", "json_schema", "schema", q.Schema))
 	}
-	if config != nil {
-		out = append(append(append(out, `,"output_config":{`...), config...), '}')
+	if len(config) > 1 {
+		out = AppendField(out, "output_config", append(config, '}'))
 	}
 	if q.System != "" {
-		out = AppendString(append(out, `,"system":`...), q.System)
+		out = AppendField(out, "system", q.System)
 	}
-	out = AppendString(append(out, `,"messages":[{"role":"user","content":`...), q.User)
-	return append(out, `}]}`...)
+	return AppendField(out, "messages", List([][]byte{Object("role", RoleUser, "content", q.User)}))
 }
 
 // deferred is the name of a placeholder tool of Claude Code for tools that it adds later in a conversation.

@@ -254,7 +254,7 @@ func userBlocks(raw []byte) (list [][]byte, ok bool) {
 	}
 	switch content, _ := member(raw, "content"); {
 	case isString(content) && len(content) > 2:
-		return [][]byte{append(append([]byte(`{"type":"text","text":`), content...), '}')}, true
+		return [][]byte{Object("type", "text", "text", content)}, true
 	case isList(content):
 		for block := range elementsOf(content) {
 			list = append(list, clipped(block))
@@ -303,8 +303,7 @@ func wrapped(raws [][]byte) (list [][]byte) {
 	var open [][]byte
 	shut := func() {
 		if len(open) > 0 {
-			raw := append([]byte(`{"role":"user","content":`), arrayOf(open)...)
-			list, open = append(list, append(raw, '}')), nil
+			list, open = append(list, Object("role", RoleUser, "content", List(open))), nil
 		}
 	}
 	for _, raw := range raws {

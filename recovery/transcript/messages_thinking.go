@@ -77,7 +77,7 @@ func (e *Editor) dropThinking(lose func(n int, open bool) bool) (changed bool) {
 		case len(left) == 0:
 			e.element(i).remove()
 		default:
-			e.setContent(i, arrayOf(left))
+			e.setContent(i, List(left))
 		}
 		changed = true
 	}
@@ -129,7 +129,7 @@ func (e *Editor) dropThinkingEdits() bool {
 	case len(left) == 0:
 		e.Delete("context_management")
 	default:
-		e.Set("context_management", changedObject(manage, setField("edits", arrayOf(left))))
+		e.Set("context_management", changedObject(manage, setField("edits", List(left))))
 	}
 	return true
 }

@@ -156,7 +156,7 @@ func nest(value []byte, n int, edit nestedChange) (out []byte, changed bool) {
 		if !changed {
 			return value, false
 		}
-		return arrayOf(list), true
+		return List(list), true
 	}
 	var changes []change
 	for name, v := range fieldsOf(value) {

@@ -169,7 +169,7 @@ func withTexts(r reader, content []byte, text string, media bool) ([]byte, error
 	default:
 		parts[at] = withText(parts[at], text, mark)
 	}
-	return arrayOf(parts), nil
+	return List(parts), nil
 }
 
 // withText returns a text part with another text, and with mark if it has no cache mark itself and mark is not nil.
@@ -215,5 +215,5 @@ func withoutMedia(r reader, content []byte, why string) ([]byte, bool) {
 		}
 		list = append(list, raw)
 	}
-	return arrayOf(list), changed
+	return List(list), changed
 }

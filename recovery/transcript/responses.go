@@ -111,16 +111,15 @@ func (responses) reasons(b *Body) bool {
 
 func (responses) ask(out []byte, q Question) []byte {
 	if q.Effort != "" {
-		out = append(append(append(out, `,"reasoning":{"effort":`...), String(q.Effort)...), '}')
+		out = AppendField(out, "reasoning", Object("effort", q.Effort))
 	}
 	if q.Schema != nil {
-		out = append(appendForm(append(out, `,"text":{"format":{"type":"json_schema",`...), q), `}}`...)
+		out = AppendField(out, "text", Object("format", Object("type", "json_schema", "name", q.Name, "schema", q.Schema)))
 	}
 	if q.System != "" {
-		out = append(append(out, `,"instructions":`...), String(q.System)...)
+		out = AppendField(out, "instructions", q.System)
 	}
-	out = append(append(out, `,"input":`...), String(q.User)...)
-	return append(out, `,"store":false}`...)
+	return AppendField(AppendField(out, "input", q.User), "store", []byte("false"))
 }
 
 // Qualified returns the name of a tool with its namespace. For a tool without one namespace is "" or, in calls of a tool that was

@@ -5,40 +5,34 @@ func (responses) message(role, text string, _ []byte) []byte {
 	if role == RoleAssistant {
 		kind = "output_text"
 	}
-	raw := append(AppendString([]byte(`{"type":"message","role":`), role), `,"content":[{"type":"`...)
-	return append(AppendString(append(append(raw, kind...), `","text":`...), text), `}]}`...)
+	return Object("type", "message", "role", role, "content", List([][]byte{Object("type", kind, "text", text)}))
 }
 
 func (responses) textPart(text string, _ []byte) []byte {
-	return append(AppendString([]byte(`{"type":"input_text","text":`), text), '}')
+	return Object("type", "input_text", "text", text)
 }
 
 func (responses) result(c ToolCall, text string) []byte {
-	answer := func(kind, id, rest string) []byte {
-		raw := append(AppendString([]byte(`{"type":`), kind), `,"`+id+`":`...)
-		return append(append(AppendString(raw, c.ID), rest...), '}')
-	}
-	said := string(String(text))
 	switch c.kind {
 	case "custom_tool_call", "local_shell_call":
-		return answer(c.kind+"_output", "call_id", `,"output":`+said)
+		return Object("type", c.kind+"_output", "call_id", c.ID, "output", text)
 	case "shell_call":
-		return answer("shell_call_output", "call_id", `,"output":[{"stdout":"","stderr":`+said+`,"outcome":{"type":"timeout"}}]`)
+		printed := Object("stdout", "", "stderr", text, "outcome", Object("type", "timeout"))
+		return Object("type", "shell_call_output", "call_id", c.ID, "output", List([][]byte{printed}))
 	case "apply_patch_call":
-		return answer("apply_patch_call_output", "call_id", `,"status":"failed","output":`+said)
+		return Object("type", "apply_patch_call_output", "call_id", c.ID, "status", "failed", "output", text)
 	case "tool_search_call":
-		return answer("tool_search_output", "call_id", `,"execution":"client","status":"completed","tools":[]`)
+		return Object("type", "tool_search_output", "call_id", c.ID, "execution", "client", "status", "completed", "tools", []byte("[]"))
 	case "mcp_approval_request":
-		return answer("mcp_approval_response", "approval_request_id", `,"approve":false,"reason":`+said)
+		return Object("type", "mcp_approval_response", "approval_request_id", c.ID, "approve", []byte("false"), "reason", text)
 	case "computer_call":
 		return nil // the result must be a screenshot
 	}
-	return answer("function_call_output", "call_id", `,"output":`+said)
+	return Object("type", "function_call_output", "call_id", c.ID, "output", text)
 }
 
 func (responses) tool(name string) []byte {
-	out := AppendString([]byte(`{"type":"function","name":`), name)
-	return append(out, `,"parameters":{"type":"object","properties":{}},"strict":false}`...)
+	return Object("type", KindFunction, "name", name, "parameters", anyObject, "strict", []byte("false"))
 }
 
 func (responses) choice(t *Tool) []byte {
@@ -52,5 +46,5 @@ func (responses) choice(t *Tool) []byte {
 	if kind == "" {
 		kind = KindFunction
 	}
-	return append(AppendString(append(AppendString([]byte(`{"type":`), kind), `,"name":`...), t.Name), '}')
+	return Object("type", kind, "name", t.Name)
 }

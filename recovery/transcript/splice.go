@@ -173,8 +173,3 @@ func join(dst []byte, values [][]byte) []byte {
 	}
 	return dst
 }
-
-// arrayOf returns a list of values.
-func arrayOf(list [][]byte) []byte {
-	return append(append([]byte{'['}, bytes.Join(list, []byte{','})...), ']')
-}

@@ -26,7 +26,7 @@ func (b *Body) Turn(output []byte) (t Turn, elements map[string][]byte) {
 			t.IDs, elements[id] = append(t.IDs, id), again
 		}
 	}
-	t.Elements = arrayOf(list)
+	t.Elements = List(list)
 	return t, elements
 }
 
@@ -59,7 +59,7 @@ func (e *Editor) WriteOut(previous *Turn, elements map[string][]byte) *Editor {
 			e.Set("previous_response_id", String(previous.Previous))
 		}
 	}
-	return e.Set("input", arrayOf(list))
+	return e.Set("input", List(list))
 }
 
 // unsealed reports whether an element is reasoning without its sealed content, which only its server has.
@@ -80,7 +80,7 @@ func (b *Body) expanded(elements map[string][]byte) (list [][]byte) {
 		whole, known := elements[text(b.key(i, keyID))]
 		switch {
 		case raw[0] == '"': // the whole history is one message
-			raw = append(append([]byte(`{"role":"user","content":`), raw...), '}')
+			raw = Object("role", RoleUser, "content", raw)
 		case known && kind == "item_reference":
 			raw = whole
 		case known && b.unsealed(i):
@@ -111,10 +111,7 @@ func resendable(raw []byte) []byte {
 		if string(name) == "id" {
 			continue
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, String(string(name))...), ':'), v...)
+		out = AppendField(out, string(name), v)
 	}
 	return append(out, '}')
 }

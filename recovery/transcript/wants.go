@@ -81,6 +81,9 @@ func (b *Body) ParallelCalls() bool {
 // the client. Others take free text or run on the server.
 func (t Tool) Callable() bool { return t.Name != "" && (t.Type == KindFunction || t.Type == "") }
 
+// anyObject is the schema of a tool that takes any object.
+var anyObject = []byte(`{"type":"object","properties":{}}`)
+
 // KindFunction is the type of a tool, and the kind of a call, that is a function.
 const KindFunction = "function"
 
