@@ -94,9 +94,9 @@ func (s *failureContext) uses() trajectory.Use {
 // runs the text.
 func offered(b *transcript.Body, list []transcript.Message) (tools []trajectory.Tool, text bool) {
 	if defined := b.Tools(); len(defined) > 0 {
-		allowed := b.ToolChoice().Allowed
+		choice := b.ToolChoice()
 		for _, t := range defined {
-			if allowed == nil || slices.Contains(allowed, t.Name) {
+			if choice.Allows(t.Name) {
 				tools = append(tools, trajectory.ToolOf(t))
 			}
 		}

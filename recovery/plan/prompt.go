@@ -226,7 +226,7 @@ func (w *writer) tools(list []transcript.Tool, failed string) string {
 func offered(b *transcript.Body) (out []transcript.Tool) {
 	choice := b.ToolChoice()
 	for _, t := range b.Tools() {
-		if !t.Callable() || choice.Allowed != nil && !slices.Contains(choice.Allowed, t.Name) || choice.Choice == transcript.ChoiceNamed && choice.Name != t.Name {
+		if !t.Callable() || !choice.Allows(t.Name) {
 			continue
 		}
 		out = append(out, transcript.Tool{Name: strings.Clone(t.Name), Type: strings.Clone(t.Type), Description: strings.Clone(t.Description), Parameters: bytes.Clone(t.Parameters)})

@@ -301,7 +301,7 @@ func (j *job) argumentsFit(t *transcript.Tool, args string) bool {
 func (j *job) unknownTool(name string) string {
 	var known []string
 	for _, t := range j.tools.list() {
-		if t.Name != "" && j.tools.allowed(t.Name) {
+		if t.Name != "" && j.tools.choice.Allows(t.Name) {
 			known = append(known, t.Name)
 		}
 	}

@@ -86,15 +86,6 @@ func (o *offeredTools) byName(name string) *transcript.Tool {
 	return nil
 }
 
-// allowed reports whether tool_choice lets the model call the tool. A repaired name
-// never refers to another tool.
-func (o *offeredTools) allowed(name string) bool {
-	if o.choice.Choice == transcript.ChoiceNamed {
-		return o.choice.Name == name
-	}
-	return o.choice.Allowed == nil || slices.Contains(o.choice.Allowed, name)
-}
-
 // onlyTool returns the tool that a call without a name must mean, nil if there are several.
 func (o *offeredTools) onlyTool() *transcript.Tool {
 	if o.choice.Choice == transcript.ChoiceNamed {
@@ -164,7 +155,7 @@ func (o *offeredTools) resolve(name string, fits func(t *transcript.Tool) bool) 
 		return t, ruleNameSafe
 	}
 	short := stripName(name)
-	if t := o.byName(short); t != nil && o.allowed(t.Name) {
+	if t := o.byName(short); t != nil && o.choice.Allows(t.Name) {
 		return t, ruleNamePrefix
 	}
 	if o.mayBeUnlisted(name) {
@@ -229,7 +220,7 @@ func (o *offeredTools) uniqueMatch(match func(name string) bool) (found *transcr
 		}
 		found = t
 	}
-	if found != nil && !o.allowed(found.Name) {
+	if found != nil && !o.choice.Allows(found.Name) {
 		return nil
 	}
 	return found

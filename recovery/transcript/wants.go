@@ -1,5 +1,7 @@
 package transcript
 
+import "slices"
+
 // Choice is a request's demand on the model's use of its tools.
 type Choice uint8
 
@@ -19,6 +21,14 @@ type ToolChoice struct {
 	// Allowed lists the tools that the model may call, nil for all of the
 	// request's tools. It is set only with ChoiceAuto and ChoiceRequired.
 	Allowed []string
+}
+
+// Allows reports whether the model may call the tool with this name, if the request offers it.
+func (c *ToolChoice) Allows(name string) bool {
+	if c.Choice == ChoiceNamed {
+		return c.Name == name
+	}
+	return c.Allowed == nil || slices.Contains(c.Allowed, name)
 }
 
 // ContentForm is the form that a request demands of the answer's text.

@@ -31,6 +31,26 @@ func TestToolChoice(t *testing.T) {
 	}
 }
 
+func TestAllows(t *testing.T) {
+	for _, c := range []struct {
+		choice  ToolChoice
+		allowed string
+	}{
+		{ToolChoice{}, "ab"}, {ToolChoice{Choice: ChoiceRequired}, "ab"}, {ToolChoice{Choice: ChoiceNamed, Name: "a"}, "a"},
+		{ToolChoice{Allowed: []string{"b"}}, "b"}, {ToolChoice{Allowed: []string{}}, ""},
+	} {
+		allowed := ""
+		for _, name := range []string{"a", "b"} {
+			if c.choice.Allows(name) {
+				allowed += name
+			}
+		}
+		if allowed != c.allowed {
+			t.Errorf("%+v allows %q, want %q", c.choice, allowed, c.allowed)
+		}
+	}
+}
+
 func TestContentForm(t *testing.T) {
 	for body, want := range map[string]struct {
 		form   ContentForm
