@@ -42,17 +42,12 @@ func TestEveryRequestEnds(t *testing.T) {
 			bodies = append(bodies, fmt.Sprintf(`{"model":"m%d@%s","stream":%v,"temperature":0.3,"messages":[{"role":"user","content":"Say a few words."}]}`, i, s, stream))
 		}
 	}
-	for _, model := range []string{"moved", "silent", "unasked", "unasked", "unasked", "unasked", "unasked", "unasked"} {
-		bodies = append(bodies, chat(model, true, ""))
-	}
-	bodies = append(bodies, `{"model":`, `{"model":"m"}`, `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":7}`)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // then clients leave
-	defer cancel()
+	bodies = append(bodies, chat("silent", true, ""), `{"model":`, `{"model":"m"}`, `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":7}`)
 	var all sync.WaitGroup
 	for _, mode := range []string{"act", "observe", "annotate", "off"} { // an agent that fails, gets notes, and is stopped
 		all.Go(func() {
 			for n := 1; n <= 6; n++ {
-				req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+"/v1/chat/completions",
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/chat/completions",
 					strings.NewReader(fmt.Sprintf(`{"model":"agent-%s",%s"messages":[%s]}`, mode, tools, failing(n))))
 				if err != nil {
 					t.Error(err)
@@ -66,6 +61,11 @@ func TestEveryRequestEnds(t *testing.T) {
 		})
 	}
 	all.Wait() // before the faults, which have targets left alone
+	for _, model := range []string{"moved", "unasked", "unasked", "unasked", "unasked", "unasked", "unasked"} {
+		all.Go(func() { _ = g.ask(t.Context(), chat(model, true, "")) })
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // then clients leave
+	defer cancel()
 	for _, body := range bodies {
 		all.Go(func() { _ = g.ask(ctx, body) })
 	}

@@ -36,12 +36,7 @@ type ownerRecord struct {
 // An id belongs to its first owner, even if a server later returns it to others. A claim that
 // reaches the shared store late does not replace an owner.
 func (o ownerStore) Claim(ctx context.Context, m proxy.Ownership, ids ...string) {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	value, err := json.Marshal(ownerRecord(m))
-	if err != nil {
-		return // strings always marshal
-	}
+	value, _ := json.Marshal(ownerRecord(m)) // strings
 	had, known := o.read(ctx, ids)
 	if !known {
 		return // the ids have no known owner then
@@ -56,14 +51,14 @@ func (o ownerStore) Claim(ctx context.Context, m proxy.Ownership, ids ...string)
 	}
 	if len(entries) > 0 {
 		_ = o.store.Set(ctx, entries...)
+		ctx, cancel := context.WithTimeout(ctx, o.timeout)
+		defer cancel()
 		o.store.Flush(ctx, keys...)
 	}
 }
 
 // Of implements proxy.Owners.
 func (o ownerStore) Of(ctx context.Context, ids ...string) []proxy.Ownership {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
 	out, _ := o.read(ctx, ids)
 	return out
 }
