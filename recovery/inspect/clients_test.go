@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -49,10 +50,57 @@ func TestResultsOfClients(t *testing.T) {
 		{"read_file", `{"path":"a.csv"}`, "Observation:\n[Errno 2] No such file or directory: 'a.csv'", true, recovery.FileNotFound},
 		{"read_file", `{"path":"a.csv"}`, "Observation:\nError: a.csv does not exist", true, recovery.FileNotFound},
 		{"read_file", `{"path":"a.md"}`, "Observation:\n# Error codes\nENOENT: no such file\nEPERM: not permitted", false, recovery.CategoryNone},
+		// CrewAI
+		{"divide", `{"a":6}`, "Error executing tool: Tool 'divide' arguments validation failed: 1 validation error for Divide\nb\n  Field required [type=missing, input_value={'a': 6}, input_type=dict]\n    For further information visit https://errors.pydantic.dev/2.12/v/missing\nExpected arguments: {\"a\": {\"title\": \"A\", \"type\": \"integer\"}, \"b\": {\"title\": \"B\", \"type\": \"integer\"}}\nRequired: [\"a\", \"b\"]", true, recovery.InvalidArguments},
+		{"frob", `{"x": 1}`, "I encountered an error: Action 'frob' don't exist, these are the only available Actions:\nTool Name: read_file\nTool Arguments: {\n  \"properties\": {}\n}\nTool Description: Read a file.", true, recovery.ToolNotFound},
+		{"read_file", "not json", "Error: the Action Input is not a valid key, value dictionary.", true, recovery.InvalidArguments},
+		{"read_file", `{"path":"gone.txt"}`, crewError("[Errno 2] No such file or directory: 'gone.txt'", "read_file"), true, recovery.FileNotFound},
+		{"divide", `{"a": 6}`, crewError("Arguments validation failed: 1 validation error for Divide\nb\n  Field required [type=missing, input_value={'a': 6}, input_type=dict]\nRequired: [\"a\", \"b\"]", "divide"), true, recovery.InvalidArguments},
+		{"divide", `{"a": 6, "b": 0}`, crewError("division by zero", "divide"), true, recovery.CategoryNone},
+		// Semantic Kernel
+		{"P-run_shell", `{"command": "cat nothere.txt"}`, "An error occurred while invoking the function P-run_shell: command failed with 1: cat: nothere.txt: No such file or directory", true, recovery.FileNotFound},
+		{"P-divide", `{"a":"x"}`, "An error occurred while invoking the function P-divide: Parameter a is expected to be parsed to <class 'int'> but is not.", true, recovery.InvalidArguments},
+		{"P-frob", `{"x": 1}`, "The tool call with name `P-frob` is not part of the provided tools, please try again with a supplied tool call name and make sure to validate the name.", true, recovery.ToolNotFound},
+		{"P-read_file", `{"path`, "The tool call arguments are malformed. Arguments must be in JSON format. Please try again.", true, recovery.InvalidArguments},
+		// Google's ADK
+		{"divide", `{"a":6}`, "{\"error\": \"Invoking `divide()` failed as the following mandatory input parameters are not present:\\nb\\nYou could retry calling this tool, but it is IMPORTANT for you to provide all the mandatory parameters.\"}", true, recovery.InvalidArguments},
+		// AG2
+		{"read_file", `{"path": "gone.txt"}`, "Traceback (most recent call last):\n" + strings.Repeat("  File \"/app/run.py\", line 144, in __call__\n    return await f(\n           ^^^^^^^^\n", 6) + "FileNotFoundError: [Errno 2] No such file or directory: 'gone.txt'\n", true, recovery.FileNotFound},
+		{"read_file", `{"path": "trace.log"}`, "Traceback (most recent call last):\n  File \"/app/run.py\", line 144, in __call__\n    return open(path)\nFileNotFoundError: [Errno 2] No such file or directory: 'gone.txt'\n", false, recovery.CategoryNone},
+		// Langroid
+		{"divide", `{"a": 6}`, langroidError("divide", "('b',): Field required"), true, recovery.InvalidArguments},
+		{"read_file", `{"file": "a.txt"}`, langroidError("read_file", "('path',): Field required"), true, recovery.InvalidArguments},
+		{"divide", `{"a": "x"}`, langroidError("divide", "('a',): Input should be a valid integer, unable to parse string as an integer"), true, recovery.InvalidArguments},
 	} {
 		f := judge(c.tool, c.args, c.content)
 		if f.Failed != c.failed || f.Category != c.category || f.Category != recovery.CategoryNone && f.Confidence < Threshold {
 			t.Errorf("%s %s: %+v, want %v %s", c.tool, c.content, f, c.failed, c.category)
 		}
 	}
+}
+
+// What a framework writes around the error of a tool is not the error.
+func TestLinesOfFrameworks(t *testing.T) {
+	for content, want := range map[string]string{
+		crewError("division by zero", "Divide numbers"):                            "division by zero",
+		langroidError("divide", "('b',): Field required"):                          "('b',): Field required",
+		"An error occurred while invoking the function P-divide: division by zero": "division by zero",
+	} {
+		if f := judge("divide", "{}", content); !f.Failed || f.Line != want {
+			t.Errorf("%s: %+v, want %q", content, f, want)
+		}
+	}
+}
+
+// crewError is what CrewAI's text protocol returns for an exception of a tool.
+func crewError(text, tool string) string {
+	return "I encountered an error while trying to use the tool. This was the error: " + text + ".\n Tool " + tool + " accepts these inputs: " +
+		"Tool Name: " + tool + "\nTool Arguments: {\n  \"properties\": {\n    \"path\": {\n      \"title\": \"Path\",\n      \"type\": \"string\"\n    }\n  },\n  \"required\": [\n    " +
+		"\"path\"\n  ],\n  \"type\": \"object\"\n}\nTool Description: Do it..\nMoving on then. Decide if you need a tool or can provide the final answer. Use one at a time.\n" +
+		"To use a tool, use:\nThought: [reasoning]\nAction: [name from read_file, divide]\nAction Input: [JSON object]\n\nTo provide the final answer, use:\nThought: [reasoning]\nFinal Answer: [complete response]"
+}
+
+func langroidError(tool, complaint string) string {
+	return "\n        There were one or more errors in your attempt to use the\n        TOOL or function_call named '" + tool + "':\n        " + complaint +
+		"\n        Please write your message again, correcting the errors.\n        "
 }

@@ -33,6 +33,8 @@ func (v *view) judgeData() finding {
 	}
 	r, first := v.failure(&v.lines[0], 0, false), v.lines[0].text
 	switch {
+	case v.kind == trajectory.Reader && strings.HasPrefix(first, tracebackSign) && v.namesFile(v.lastLine()): // the reader's own
+		return v.traceback()
 	case v.kind == trajectory.Reader && len(v.lines) > 1 && v.is(0, logged):
 		return data
 	case r != nil && (v.refusesCall(r) || len(v.lines) <= fewLines/2 && v.namesFile(first)):

@@ -299,6 +299,9 @@ func listsMessages(text string) bool {
 // stackLine matches the first frame of a stack trace.
 var stackLine = recovery.NewPattern(`^\s+at \S`)
 
+// toolSchema matches how CrewAI describes a tool and its protocol below each error of the tool.
+var toolSchema = recovery.NewPattern(`(?s)\.\n Tool [^\n]{1,100} accepts these inputs: .*`)
+
 // errorName matches an exception's name at the beginning of a line.
 var errorName = recovery.NewPattern(`(?m)^\w*Error: `)
 
@@ -313,7 +316,7 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 	if v.outcome == unknown && len(text) < 4000 {
 		if m := v.rules.Submatch(v.rules.of[errorSentence], l.hits, &s); m != nil {
 			v.set(failed, "error-envelope")
-			return text[len(m[0]):], "", true
+			return strings.TrimSuffix(text[len(m[0]):], toolSchema.FindString(text)), "", true
 		}
 	}
 	if v.outcome == unknown && v.kind == trajectory.Other && strings.Count(more, "\n") < 2 && v.rules.Submatch(v.rules.of[exceptionText], l.hits, &s) != nil {
