@@ -22,7 +22,7 @@ var ceilings = map[string]int{
 	"recovery/plan":       1771,
 	"recovery/repair":     4913,
 	"recovery/rule":       1300,
-	"recovery/trajectory": 3013,
+	"recovery/trajectory": 3017,
 	"recovery/transcript": 5513,
 }
 

@@ -122,6 +122,24 @@ func TestTextProtocols(t *testing.T) {
 	}
 }
 
+// CrewAI writes an action's output below it, into the model's message.
+func TestOutputBelowItsAction(t *testing.T) {
+	const goOn = "Analyze the tool result. If requirements are met, provide the Final Answer."
+	for name, c := range map[string]struct{ assistant, user, want string }{
+		"CrewAI": {"Thought: x\nAction: read_file\nAction Input: {\"path\": \"a\"}\nObservation: \nno such file.\nTo use a tool, use:\nAction: [name from read_file]\nAction Input: [JSON object]", goOn,
+			"2  read_file({\"path\": \"a\"})=no such file.\nTo use a tool, use:\nAction: [name from read_file]\nAction Input: [JSON object]"},
+		"CrewAI, without output": {"Action: list\nAction Input: {}\nObservation: ", goOn, "2  list({})="},
+		"imagined by the model":  {"Action: list\nAction Input: {}\nObservation: a\nAction: read_file\nAction Input: a", "Observation: empty", "2  read_file({}\nObservation: a\nAction: read_file\nAction Input: a)=Observation: empty"},
+	} {
+		str := func(s string) string { return string(transcript.String(s)) }
+		got := strings.Join(brief(trajectory.Results(parse(t, `{"messages":[{"role":"user","content":"task"},{"role":"assistant","content":`+str(c.assistant)+
+			`},{"role":"user","content":`+str(c.user)+`}]}`))), "|")
+		if got != c.want {
+			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
+		}
+	}
+}
+
 func FuzzResults(f *testing.F) {
 	f.Add([]byte(`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"<function=f>x"},{"role":"user","content":"b"}]}`))
 	f.Add([]byte(`{"messages":[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"x"}]}]}`))

@@ -166,7 +166,11 @@ func (h *History) Observation(i int) (res recovery.ToolResult, ok bool) {
 	if h.callProtocol() == protocolListed {
 		find = listedAction
 	}
-	a, ok := find(h.List[i-1].Text())
+	said := h.List[i-1].Text()
+	if action, output, own := strings.Cut(said, "\nObservation:"); own && actionLine.MatchString(action) && !observationHead.MatchString(text[:min(len(text), maxSign)]) {
+		said, text = action, strings.TrimSpace(output) // CrewAI writes it there, and asks for the next step
+	}
+	a, ok := find(said)
 	res = recovery.ToolResult{Index: i, Caller: i - 1, Tool: a.tool, Arguments: a.arguments, Content: text}
 	return res, ok && !feedback.MatchString(text) && (a.explicit || h.Fenced() ||
 		observationHead.MatchString(text[:min(len(text), maxSign)]) || observationTail.MatchString(text[max(0, len(text)-maxSign):]))
