@@ -67,6 +67,9 @@ func TestResultsOfClients(t *testing.T) {
 		// AG2
 		{"read_file", `{"path": "gone.txt"}`, "Traceback (most recent call last):\n" + strings.Repeat("  File \"/app/run.py\", line 144, in __call__\n    return await f(\n           ^^^^^^^^\n", 6) + "FileNotFoundError: [Errno 2] No such file or directory: 'gone.txt'\n", true, recovery.FileNotFound},
 		{"read_file", `{"path": "trace.log"}`, "Traceback (most recent call last):\n  File \"/app/run.py\", line 144, in __call__\n    return open(path)\nFileNotFoundError: [Errno 2] No such file or directory: 'gone.txt'\n", false, recovery.CategoryNone},
+		// Kilo
+		{"webfetch", `{"url":"http://127.0.0.1:1/","format":"text"}`, "Transport error (GET http://127.0.0.1:1/)", true, recovery.NetworkError},
+		{"glob", `{"pattern":"*.zig"}`, "ripgrep execution failed: Transport error (GET https://a.example.com/ripgrep.tar.gz)", true, recovery.NetworkError},
 		// Langroid
 		{"divide", `{"a": 6}`, langroidError("divide", "('b',): Field required"), true, recovery.InvalidArguments},
 		{"read_file", `{"file": "a.txt"}`, langroidError("read_file", "('path',): Field required"), true, recovery.InvalidArguments},
