@@ -1,7 +1,9 @@
 package fit
 
 import (
+	"cmp"
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,7 +86,32 @@ func (f *Fitter) Flush() bool {
 }
 
 // NewWindows returns windows that several fitters can share.
-func NewWindows() Windows { return newLearnedLimits(time.Hour) }
+func NewWindows() Windows { return &fakeWindows{known: map[recovery.Target]int{}} }
+
+// fakeWindows remembers windows for ever.
+type fakeWindows struct {
+	mu    sync.Mutex
+	known map[recovery.Target]int
+}
+
+func (w *fakeWindows) Window(t recovery.Target) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known[t.Keyless()]
+}
+
+func (w *fakeWindows) Overflowed(t recovery.Target) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.known[t.Keyless()]
+	return ok
+}
+
+func (w *fakeWindows) LearnWindow(t recovery.Target, tokens int, _ string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.known[t.Keyless()] = cmp.Or(tokens, w.known[t.Keyless()])
+}
 
 // LimitFrom and OutputReserve are for tests of the corpus and of sizes.
 var (

@@ -11,18 +11,13 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// Parts are the dependencies of a Fitter. Only Meter is required.
+// Parts are the dependencies of a Fitter. Meter and Windows are required.
 type Parts struct {
-	Meter *count.Meter
+	Meter   *count.Meter
+	Windows Windows
 	// Store shares sessions between replicas. With nil, only this process keeps
 	// them; a store that nobody shares adds nothing.
 	Store Values
-	// Secret returns the client's credential, which encrypts stored texts; nil
-	// uses the credential's label.
-	Secret func(x *recovery.Exchange) []byte
-	// Windows remember the context windows that refusals state; nil keeps them in
-	// the process only.
-	Windows Windows
 	// Truncated reports a server that read only a part of a prompt. It is called
 	// off the request's path and must not block. May be nil.
 	Truncated func(request, session string, t recovery.Target, counted, reported int)
@@ -45,9 +40,8 @@ type Fitter struct {
 	cfg        atomic.Pointer[Config]
 	parts      Parts
 	memory     *memory
-	windows    Windows
-	byteLimits *learnedLimits // largest request of each target in bytes, learned from refusals
-	watch      watch          // limits how often a local server's answers are checked for silent truncation
+	byteLimits byteLimits
+	watch      watch // limits how often a local server's answers are checked for silent truncation
 	parsed     *parseCache
 }
 
@@ -58,12 +52,9 @@ var (
 
 // New returns a fitter and starts its goroutine.
 func New(cfg Config, p Parts) *Fitter {
-	f := &Fitter{parts: p, windows: p.Windows, byteLimits: newLearnedLimits(cfg.TTL), watch: watch{store.NewCache[recovery.Target, time.Time](maxWindows)}, parsed: newParseCache()}
+	f := &Fitter{parts: p, byteLimits: newByteLimits(cfg.TTL), watch: watch{store.NewCache[recovery.Target, time.Time](maxTargets)}, parsed: newParseCache()}
 	f.cfg.Store(&cfg)
 	f.memory = newMemory(p.Store, func() time.Duration { return f.config().TTL })
-	if f.windows == nil {
-		f.windows = newLearnedLimits(cfg.TTL)
-	}
 	return f
 }
 
@@ -84,18 +75,10 @@ func (f *Fitter) applies(x *recovery.Exchange) bool {
 // or a probe: those are left alone. It reads the request, so callers check it last.
 func isSide(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }
 
-// secret returns the key material that encrypts stored texts of the session.
-func (f *Fitter) secret(x *recovery.Exchange) []byte {
-	if f.parts.Secret != nil {
-		return f.parts.Secret(x)
-	}
-	return []byte(x.Credential)
-}
-
 // window returns the context window of a target in tokens: as a refusal stated it, else as this
 // session's last refusal showed, else as configured; 0 if it is unknown.
 func (f *Fitter) window(x *recovery.Exchange, c *recovery.Choice, s *session) int {
-	if n := f.windows.Window(x.Windowed(c.Target)); n > 0 {
+	if n := f.parts.Windows.Window(x.Windowed(c.Target)); n > 0 {
 		return n
 	}
 	if s != nil && s.Window > 0 && s.Target == targetHash(c.Target) {
@@ -129,7 +112,7 @@ func (f *Fitter) large(x *recovery.Exchange) bool {
 // reportsMatter reports whether the upstream's token count is worth keeping: a window is
 // known, or was exceeded lately, and the request is not far below it.
 func (f *Fitter) reportsMatter(x *recovery.Exchange) bool {
-	exceeded := func(c recovery.Choice) bool { return f.windows.Overflowed(x.Windowed(c.Target)) }
+	exceeded := func(c recovery.Choice) bool { return f.parts.Windows.Overflowed(x.Windowed(c.Target)) }
 	return (f.smallestWindow(x) > 0 || slices.ContainsFunc(x.Candidates, exceeded)) && f.large(x)
 }
 

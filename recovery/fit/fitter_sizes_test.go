@@ -46,7 +46,7 @@ func TestWindows(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", c.name, window), func(t *testing.T) {
 				t.Parallel()
 				b := c.body(t, len(c.Messages))
-				f := fit.New(fit.Defaults(), fit.Parts{Meter: m})
+				f := fit.New(fit.Defaults(), fit.Parts{Meter: m, Windows: fit.NewWindows()})
 				defer f.Close(context.Background())
 				out := fitOverflow(t, f, m, b, window)
 				budget := window - fit.OutputReserve(b, window)

@@ -28,7 +28,7 @@ type fakeStore struct {
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{m: map[string][]byte{}, sets: map[string]int{}, windows: newLearnedLimits(time.Hour)}
+	return &fakeStore{m: map[string][]byte{}, sets: map[string]int{}, windows: NewWindows()}
 }
 
 func (s *fakeStore) slow(delay time.Duration) {
@@ -121,7 +121,7 @@ func talkScript(turns int) *script {
 
 func newTestFitter(t testing.TB, cfg Config, s *fakeStore) *Fitter {
 	t.Helper()
-	p := Parts{Meter: newMeter()}
+	p := Parts{Meter: newMeter(), Windows: NewWindows()}
 	if s != nil {
 		p.Store, p.Windows = Replica(t, s), s.windows
 	}
@@ -285,7 +285,7 @@ func TestSticks(t *testing.T) {
 		}
 	}
 	other := exchange(next, "s", nil)
-	other.Credential = "somebody else"
+	other.Secret = "somebody else"
 	if got := newTestFitter(t, Defaults(), disk).Prepared(context.Background(), other); got != nil {
 		t.Error("another credential gets the edits")
 	}
@@ -300,7 +300,7 @@ func TestSticks(t *testing.T) {
 func TestStoreIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newFakeStore()
-		f := New(Defaults(), Parts{Meter: newMeter(), Store: Replica(t, disk)})
+		f := New(Defaults(), Parts{Meter: newMeter(), Windows: NewWindows(), Store: Replica(t, disk)})
 		b := talkScript(60).body(t)
 		x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 		if out == nil {

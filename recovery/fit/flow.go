@@ -49,7 +49,7 @@ func (d *draft) prepare(ctx context.Context) *recovery.Fitted {
 		return nil
 	}
 	d.reapply(c.Model)
-	if limit := f.byteLimits.Window(c.Target); limit > 0 && len(d.currentBody().Raw()) > limit {
+	if limit := f.byteLimits.of(c.Target); limit > 0 && len(d.currentBody().Raw()) > limit {
 		if fitted := d.fitBytes(ctx, c, limit, 0, false); fitted != nil {
 			return fitted
 		}
@@ -102,7 +102,7 @@ func (d *draft) reapply(model string) bool {
 // unedited returns the history without edits, with sizes by w.
 func (d *draft) unedited(model string, w Counter) *revision {
 	if d.history == nil {
-		d.history = newHistory(d.x.Body, d.fitter.parsed, d.fitter.secret(d.x))
+		d.history = newHistory(d.x.Body, d.fitter.parsed, []byte(d.x.Secret))
 	}
 	return newRevision(d.history, w, model)
 }
@@ -172,7 +172,7 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 		limit := byteLimit(fail.Facts, len(refused.Raw()))
 		if fail.Facts.LimitChars == 0 {
 			if !fail.Quoted {
-				f.byteLimits.LearnWindow(c.Target, limit, x.ID)
+				f.byteLimits.learn(c.Target, limit, x.ID)
 			}
 		} else {
 			limit = len(refused.Raw())
@@ -197,11 +197,11 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 	scale = f.scaleFor(c.Model, d.session, refused)
 	window, stated := limitFrom(fail)
 	if d.quoted = fail.Quoted; !d.quoted {
-		f.windows.LearnWindow(d.x.Windowed(c.Target), window, d.x.ID)
+		f.parts.Windows.LearnWindow(d.x.Windowed(c.Target), window, d.x.ID)
 	}
 	if !stated {
 		window = f.window(d.x, c, d.session)
-		guessed := f.windows.Window(d.x.Windowed(c.Target)) == 0 && c.Window == 0 && scale.upstream(raw) < window // after an earlier refusal of this session
+		guessed := f.parts.Windows.Window(d.x.Windowed(c.Target)) == 0 && c.Window == 0 && scale.upstream(raw) < window // after an earlier refusal of this session
 		if window == 0 || guessed || d.fitCalls > 1 && d.fittedWindow > 0 && window >= d.fittedWindow {
 			// The window is unknown, or larger than a refused prompt: take the refused prompt
 			// for the limit. The reserve for the answer is added, since too small a window would
@@ -321,7 +321,7 @@ func (d *draft) summarizer(c *recovery.Choice, k *revision, window int) *summari
 		budget: max(0, k.counts.Total-d.spent)}
 	if s := d.fitter.config().Summarizer; s.Model != "" {
 		w.target = recovery.Target{Upstream: s.Upstream, Model: s.Model}
-		if n := d.fitter.windows.Window(w.target); n > 0 {
+		if n := d.fitter.parts.Windows.Window(w.target); n > 0 {
 			w.window = n
 		}
 	}

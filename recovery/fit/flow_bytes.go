@@ -41,7 +41,7 @@ func byteLimit(facts recovery.Facts, sent int) int {
 // exceedsByteLimit reports whether a request has more bytes than its target accepts, as
 // learned from refusals.
 func (f *Fitter) exceedsByteLimit(x *recovery.Exchange) bool {
-	limit := f.byteLimits.Window(x.Candidates[0].Target)
+	limit := f.byteLimits.of(x.Candidates[0].Target)
 	return limit > 0 && len(x.Body.Raw()) > limit
 }
 

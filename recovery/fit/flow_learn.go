@@ -63,7 +63,7 @@ func (d *draft) Learn(c *recovery.Choice, u recovery.Usage) {
 	if x.Fitted != nil {
 		sent = x.Fitted.Body
 		if !d.quoted {
-			f.windows.LearnWindow(x.Windowed(c.Target), 0, x.ID) // renews the window's lifetime
+			f.parts.Windows.LearnWindow(x.Windowed(c.Target), 0, x.ID) // renews the window's lifetime
 		}
 	}
 	if d.next != nil {

@@ -9,51 +9,45 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// maxWindows limits how many targets' windows are remembered.
-const maxWindows = 512
+// maxTargets limits how many targets' limits are remembered.
+const maxTargets = 512
 
-// learnedLimits holds limits that refusals showed: context windows in tokens, or sizes in
-// bytes. They expire, since providers raise them. Safe for concurrent use.
-type learnedLimits struct {
-	ttl    time.Duration
-	limits *store.Cache[recovery.Target, limit]
+// byteLimits holds the largest request of each target in bytes, learned from refusals. The limits expire, since
+// providers raise them. Safe for concurrent use.
+type byteLimits struct {
+	ttl time.Duration
+	*store.Cache[recovery.Target, learnedLimit]
 }
 
-// limit is a learned limit.
-type limit struct {
-	size    int // in tokens or bytes; 0 if the refusal did not state it
+// learnedLimit is a learned limit.
+type learnedLimit struct {
+	bytes   int
 	since   time.Time
 	until   time.Time
 	request string // id of the refused request
 }
 
-func newLearnedLimits(ttl time.Duration) *learnedLimits {
-	return &learnedLimits{ttl, store.NewCache[recovery.Target, limit](maxWindows)}
+func newByteLimits(ttl time.Duration) byteLimits {
+	return byteLimits{ttl, store.NewCache[recovery.Target, learnedLimit](maxTargets)}
 }
 
-// Window implements Windows.
-func (w *learnedLimits) Window(t recovery.Target) int {
-	if l, _ := w.limits.Get(t.Keyless()); time.Now().Before(l.until) {
-		return l.size
+// of returns a target's limit, 0 if it is unknown or has expired.
+func (w byteLimits) of(t recovery.Target) int {
+	if l, _ := w.Get(t.Keyless()); time.Now().Before(l.until) {
+		return l.bytes
 	}
 	return 0
 }
 
-// Overflowed implements Windows.
-func (w *learnedLimits) Overflowed(t recovery.Target) bool {
-	l, _ := w.limits.Get(t.Keyless())
-	return time.Now().Before(l.until)
-}
-
-// LearnWindow implements Windows.
-func (w *learnedLimits) LearnWindow(t recovery.Target, tokens int, request string) {
+// learn records that a target refused a request for its size, and the limit that the refusal shows.
+func (w byteLimits) learn(t recovery.Target, bytes int, request string) {
 	now := time.Now()
-	l, known := w.limits.Get(t.Keyless())
-	if !known || tokens != 0 && tokens != l.size {
-		l = limit{size: tokens, since: now, request: request}
+	l, known := w.Get(t.Keyless())
+	if !known || bytes != l.bytes {
+		l = learnedLimit{bytes: bytes, since: now, request: request}
 	}
 	l.until = now.Add(w.ttl)
-	w.limits.Put(t.Keyless(), l, 1)
+	w.Put(t.Keyless(), l, 1)
 }
 
 // itemSize is the Item of a Mark for a limit of bytes.
@@ -61,9 +55,9 @@ const itemSize = "size of a request"
 
 // Marks lists the targets whose limit of bytes this process has learned.
 func (f *Fitter) Marks() (marks []recovery.Mark) {
-	f.byteLimits.limits.Each(func(t recovery.Target, l limit) bool {
+	f.byteLimits.Each(func(t recovery.Target, l learnedLimit) bool {
 		if time.Now().Before(l.until) {
-			marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkWindow, Item: itemSize, Detail: fmt.Sprintf("takes %d bytes at most", l.size),
+			marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkWindow, Item: itemSize, Detail: fmt.Sprintf("takes %d bytes at most", l.bytes),
 				Evidence: "a refusal for its size", Request: l.request, Since: l.since, Until: l.until})
 		}
 		return true
@@ -74,7 +68,7 @@ func (f *Fitter) Marks() (marks []recovery.Mark) {
 // Clear forgets a target's limit of bytes, if item is that of its Mark or empty.
 func (f *Fitter) Clear(name, item string) {
 	if item == "" || item == itemSize {
-		f.byteLimits.limits.DeleteFunc(func(t recovery.Target, _ limit) bool { return t.String() == name })
+		f.byteLimits.DeleteFunc(func(t recovery.Target, _ learnedLimit) bool { return t.String() == name })
 	}
 }
 

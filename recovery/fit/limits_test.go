@@ -62,17 +62,16 @@ func TestLimitFrom(t *testing.T) {
 
 func TestLimitExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, target := newLearnedLimits(time.Hour), recovery.Target{Upstream: "u", Model: "m", Key: "a"}
-		w.LearnWindow(target, 5, "r1")
-		w.LearnWindow(target, 0, "r1")
+		w, target := newByteLimits(time.Hour), recovery.Target{Upstream: "u", Model: "m", Key: "a"}
+		w.learn(target, 5, "r1")
 		time.Sleep(time.Hour - 1)
 		target.Key = "b"
-		if w.Window(target) != 5 || !w.Overflowed(target) {
-			t.Error("the window is forgotten before its time")
+		if w.of(target) != 5 {
+			t.Error("the limit is forgotten before its time")
 		}
 		time.Sleep(time.Nanosecond)
-		if w.Window(target) != 0 || w.Overflowed(target) {
-			t.Error("the window is known beyond its time")
+		if w.of(target) != 0 {
+			t.Error("the limit is known beyond its time")
 		}
 	})
 }

@@ -62,7 +62,7 @@ func completeExchange(f *Fitter, x *recovery.Exchange, tokens int) {
 func TestReadsStoreOnce(t *testing.T) {
 	disk := newFakeStore()
 	one, two := newTestFitter(t, Defaults(), disk), newTestFitter(t, Defaults(), disk)
-	two.windows = newLearnedLimits(time.Hour) // it has not learned the window
+	two.parts.Windows = NewWindows() // it has not learned the window
 	s := talkScript(60)
 	send := func(f *Fitter, want int) *recovery.Fitted {
 		t.Helper()
@@ -163,7 +163,7 @@ func TestRetract(t *testing.T) {
 func TestStoreTimeInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newFakeStore()
-		f := New(Defaults(), Parts{Meter: newMeter(), Store: Replica(t, disk)})
+		f := New(Defaults(), Parts{Meter: newMeter(), Windows: NewWindows(), Store: Replica(t, disk)})
 		defer f.Close(context.Background())
 		b := talkScript(60).body(t)
 		run := func(name string, delay, attempt, most time.Duration) {
@@ -191,7 +191,7 @@ func TestKeptAlive(t *testing.T) {
 		cfg := Defaults()
 		cfg.TTL = 8 * time.Hour
 		disk := newFakeStore()
-		f := New(cfg, Parts{Meter: newMeter(), Store: Replica(t, disk)})
+		f := New(cfg, Parts{Meter: newMeter(), Windows: NewWindows(), Store: Replica(t, disk)})
 		defer f.Close(context.Background())
 		b := talkScript(60).body(t)
 		x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
@@ -219,7 +219,7 @@ func TestLifetimeReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Defaults()
 		cfg.TTL = 8 * time.Hour
-		f := New(cfg, Parts{Meter: newMeter()})
+		f := New(cfg, Parts{Meter: newMeter(), Windows: NewWindows()})
 		defer f.Close(context.Background())
 		remembered := func(name string, after time.Duration) bool {
 			b := talkScript(60).body(t)

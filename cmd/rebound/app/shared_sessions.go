@@ -50,9 +50,7 @@ func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
 		shared = a.shared
 	}
 	return fit.New(cfg, fit.Parts{
-		Meter: a.meter,
-		Store: shared, Windows: a.facts,
-		Secret: func(x *recovery.Exchange) []byte { return []byte(x.Secret) },
+		Meter: a.meter, Windows: a.facts, Store: shared,
 		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
 			a.hub.Observe(recovery.Event{Name: recovery.EventTruncated, Time: time.Now(), Origin: recovery.Origin{Request: request, Session: session}, Target: t,
 				Cause: fmt.Sprintf("the upstream read %d tokens of about %d", reported, counted)})
