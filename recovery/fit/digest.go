@@ -52,7 +52,7 @@ type digest struct {
 func (k *revision) digest(ctx context.Context, removed []int) *digest {
 	d := &digest{byText: map[string]int{}, fileLines: map[string]int{}, openErrors: map[string]int{}}
 	if k.cut != nil {
-		d.merge(k.cut.text, true)
+		d.merge(k.cut.sealed.text, true)
 	}
 	left := removed
 	for i := removed[0]; i < len(k.v.items) && ctx.Err() == nil; i++ {

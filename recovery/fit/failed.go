@@ -30,12 +30,9 @@ func reportsFailure(text string, data bool) bool {
 		}
 		return e.Said == trajectory.Failed || e.Said == trajectory.Unknown && e.Failure != ""
 	}
-	head, tail := trimmed, trimmed
-	if len(trimmed) > ends {
-		head, tail = recovery.Head(trimmed, ends), recovery.Tail(trimmed, ends)
-	}
-	if m := lastMatch(exitStatus, tail); m != "" {
-		return m != "0"
+	head, tail := recovery.Head(trimmed, ends), recovery.Tail(trimmed, ends)
+	if all := exitStatus.FindAllStringSubmatch(tail, -1); len(all) > 0 {
+		return all[len(all)-1][1] != "0"
 	}
 	if m := exitStatus.FindStringSubmatch(head); m != nil && m[1] != "0" {
 		return true
@@ -48,15 +45,6 @@ func reportsFailure(text string, data bool) bool {
 	}
 	lines := strings.Split(tail, "\n")
 	return errorTail.MatchString(strings.Join(lines[max(0, len(lines)-3):], "\n"))
-}
-
-// lastMatch returns the first group of the last match, "" if there is none.
-func lastMatch(re *recovery.Pattern, text string) string {
-	all := re.FindAllStringSubmatch(text, -1)
-	if len(all) == 0 {
-		return ""
-	}
-	return all[len(all)-1][1]
 }
 
 // errorIn returns the first and the last line that name an error; "" if none does.

@@ -3,6 +3,7 @@ package fit
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -37,10 +38,8 @@ type memory struct {
 
 	queue  chan func()
 	worker sync.WaitGroup
-	ctx    context.Context // when it ends, queued jobs are dropped
-	cancel context.CancelFunc
-	once   sync.Once
-	closed bool // takes no more jobs
+	drop   atomic.Bool // queued jobs are dropped
+	closed bool        // takes no more jobs
 }
 
 // entry is a session in the process. The memory's lock guards it.
@@ -56,10 +55,9 @@ func newMemory(s Values, ttl func() time.Duration) *memory {
 	m := &memory{store: s, ttl: ttl, sessions: store.NewCache[string, *entry](maxHeld), backoffs: store.NewCache[string, time.Time](maxSessions),
 		turns: newTurnCache(),
 		queue: make(chan func(), maxQueue)}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.worker.Go(func() {
 		for job := range m.queue {
-			if m.ctx.Err() == nil {
+			if !m.drop.Load() {
 				job()
 			}
 		}
@@ -108,23 +106,20 @@ func (m *memory) get(ctx context.Context, x *recovery.Exchange) *session {
 	return &s
 }
 
-// lookup returns a session's entry in the process; the zero entry if there is none.
-func (m *memory) lookup(id string) entry {
+// local returns the session as the process holds it, nil if it does not.
+func (m *memory) local(id string) *session {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h, ok := m.sessions.Get(id)
 	if !ok {
-		return entry{}
+		return nil
 	}
 	if time.Now().After(h.until) {
 		m.sessions.Delete(id)
-		return entry{}
+		return nil
 	}
-	return *h
+	return h.value
 }
-
-// local returns the session as the process holds it, nil if it does not.
-func (m *memory) local(id string) *session { return m.lookup(id).value }
 
 // put stores an entry in the process. The caller holds the lock.
 func (m *memory) put(id string, h entry) {
@@ -207,18 +202,17 @@ func (m *memory) enqueue(job func()) bool {
 
 // close runs the queued jobs. When ctx ends it waits only for the running one and drops the others.
 func (m *memory) close(ctx context.Context) error {
-	m.once.Do(func() {
-		m.mu.Lock()
+	m.mu.Lock()
+	if !m.closed {
 		m.closed = true
 		close(m.queue)
-		m.mu.Unlock()
-	})
-	defer context.AfterFunc(ctx, m.cancel)()
+	}
+	m.mu.Unlock()
+	defer context.AfterFunc(ctx, func() { m.drop.Store(true) })()
 	m.worker.Wait()
-	if m.ctx.Err() != nil {
+	if m.drop.Load() {
 		return ctx.Err()
 	}
-	m.cancel()
 	return nil
 }
 

@@ -32,11 +32,10 @@ type revision struct {
 
 // cut is a run of messages of which some are removed. A text at its end replaces them.
 type cut struct {
-	start, end int
-	removed    []int
-	text       string // the replacement
-	tokens     int    // of the replacement
-	sealed     *sealed
+	end     int // after the run
+	removed []int
+	sealed  *sealed // the replacement
+	tokens  int     // of the replacement
 }
 
 func newRevision(v *history, w Counter, model string) *revision {
@@ -49,11 +48,7 @@ func newRevision(v *history, w Counter, model string) *revision {
 // clone returns a copy to try further edits on.
 func (k *revision) clone() *revision {
 	c := *k
-	c.recipes = make(map[int][]recipe, len(k.recipes))
-	for i, list := range k.recipes {
-		c.recipes[i] = slices.Clip(list)
-	}
-	c.sealed, c.tokens = maps.Clone(k.sealed), slices.Clone(k.tokens)
+	c.recipes, c.sealed, c.tokens = maps.Clone(k.recipes), maps.Clone(k.sealed), slices.Clone(k.tokens)
 	return &c
 }
 
@@ -101,7 +96,7 @@ func (k *revision) add(i int, r recipe, least int) bool {
 		return false
 	}
 	r.Key = k.v.items[i].key
-	k.recipes[i] = append(k.recipes[i], r)
+	k.recipes[i] = append(slices.Clip(k.recipes[i]), r) // clones share the lists
 	k.tokens[i] -= saved
 	k.total -= saved
 	return true
@@ -149,7 +144,7 @@ func (k *revision) remove(c cut) {
 		delete(k.recipes, i)
 		delete(k.sealed, i)
 	}
-	c.tokens = k.counter.Text(k.model, c.text) + framingTokens
+	c.tokens = k.counter.Text(k.model, c.sealed.text) + framingTokens
 	k.total += c.tokens
 	k.cut = &c
 }
@@ -181,8 +176,8 @@ func (k *revision) tiers(was *revision) (names []string) {
 	for i := range k.sealed {
 		did[TierResults] = did[TierResults] || was.sealed[i] == nil
 	}
-	if k.cut != nil && (was.cut == nil || k.cut.text != was.cut.text) {
-		did[TierSummary] = strings.Contains(recovery.Head(k.cut.text, 64), summaryHead)
+	if k.cut != nil && (was.cut == nil || k.cut.sealed.text != was.cut.sealed.text) {
+		did[TierSummary] = strings.Contains(recovery.Head(k.cut.sealed.text, 64), summaryHead)
 		did[TierDigest] = !did[TierSummary]
 	}
 	for _, name := range [...]string{TierMedia, TierResults, TierArguments, TierLong, TierSummary, TierDigest} {
@@ -216,7 +211,7 @@ func (k *revision) build() (*transcript.Body, error) {
 				mark = m
 			}
 		}
-		e.InsertMessage(c.end, k.v.body.TextMessage(k.v.summaryRole(c.end), c.text, mark))
+		e.InsertMessage(c.end, k.v.body.TextMessage(k.v.summaryRole(c.end), c.sealed.text, mark))
 	}
 	return e.Body()
 }
@@ -292,5 +287,5 @@ func (k *revision) unseal(box *sealed, start int) {
 		k.seal(start, &opened)
 		return
 	}
-	k.remove(cut{start: start, end: end, removed: removed, text: opened.text, sealed: &opened})
+	k.remove(cut{end: end, removed: removed, sealed: &opened})
 }

@@ -241,11 +241,11 @@ func (p *shrinker) replaceOldest(ctx context.Context, k *revision, prot *protect
 	if !ok || ctx.Err() != nil {
 		return
 	}
-	c.text = text
-	c.sealed = &sealed{Op: opCut, First: k.v.items[c.start].key, Span: c.end - c.start, Box: box, text: text}
-	for i := c.start; i < c.end; i++ {
+	start := c.removed[0]
+	c.sealed = &sealed{Op: opCut, First: k.v.items[start].key, Span: c.end - start, Box: box, text: text}
+	for i := start; i < c.end; i++ {
 		if _, gone := slices.BinarySearch(c.removed, i); !gone {
-			c.sealed.Kept = append(c.sealed.Kept, i-c.start)
+			c.sealed.Kept = append(c.sealed.Kept, i-start)
 		}
 	}
 	k.remove(c)
@@ -264,8 +264,8 @@ func (p *shrinker) oldestRun(k *revision, prot *protection, end int) (c cut, sav
 			saved += k.tokens[i]
 		}
 	}
-	if len(c.removed) > 0 { // a run begins and ends with a message that goes
-		c.start, c.end = c.removed[0], c.removed[len(c.removed)-1]+1
+	if n := len(c.removed); n > 0 { // a run begins and ends with a message that goes
+		c.end = c.removed[n-1] + 1
 	}
 	return c, saved
 }
