@@ -132,15 +132,12 @@ func (m *Meter) anchored(b *transcript.Body, model string, a Anchor, c Counts, f
 // Estimate returns the best estimate of a prompt's tokens, and its basis. Only an anchored
 // estimate is precise enough to rewrite a request for it alone.
 func (m *Meter) Estimate(b *transcript.Body, model string, a Anchor) (tokens int, basis Basis) {
-	return m.estimate(b, model, a, m.Measure(b, model), m.hashFixed(b, model))
-}
-
-func (m *Meter) estimate(b *transcript.Body, model string, a Anchor, c Counts, fixed uint64) (int, Basis) {
+	c, fixed := m.Measure(b, model), m.hashFixed(b, model)
 	if n, ok := m.anchored(b, model, a, c, fixed); ok {
 		return n, BasisAnchored
 	}
 	k := m.calibration.factor(model)
-	tokens := k.apply(c.whole())
+	tokens = k.apply(c.whole())
 	switch {
 	case a.Reported > 0 && a.Fixed == fixed:
 		was := k.apply(tokenCount{text: a.Raw, media: a.Media, calls: a.Calls})
@@ -155,18 +152,18 @@ func (m *Meter) estimate(b *transcript.Body, model string, a Anchor, c Counts, f
 }
 
 // Observe learns from the usage that an upstream reported for a body, and returns the
-// session's new anchor. prev is its anchor so far. truncated means that the report is far
+// session's new anchor. prev is its anchor so far. short means that the report is far
 // below the count, since the server silently dropped a part of the prompt; then nothing is
 // learned.
-func (m *Meter) Observe(b *transcript.Body, model string, prev Anchor, u recovery.Usage) (next Anchor, truncated bool) {
+func (m *Meter) Observe(b *transcript.Body, model string, prev Anchor, u recovery.Usage) (next Anchor, short bool) {
 	reported := Prompt(u)
 	if reported <= 0 {
 		return prev, false
 	}
 	c, fixed := m.Measure(b, model), m.hashFixed(b, model)
-	calibrated := m.calibration.factor(model).reliable()
-	count, basis := m.estimate(b, model, prev, c, fixed)
-	if whole := m.calibration.factor(model).apply(c.whole()); basis > BasisRaw && Truncated(count, reported, true) || Truncated(whole, reported, calibrated) {
+	k := m.calibration.factor(model)
+	count, basis := m.Estimate(b, model, prev)
+	if basis > BasisRaw && truncated(count, reported, true) || truncated(k.apply(c.whole()), reported, k.reliable()) {
 		return prev, true
 	}
 	next = m.anchor(b, model, c, u)
@@ -208,12 +205,12 @@ const (
 	TruncatedFrom     = 2000 // tokens; smaller counts prove nothing
 )
 
-// Truncated reports whether a server silently read only a part of a prompt, as servers with
+// truncated reports whether a server silently read only a part of a prompt, as servers with
 // a small window do (Ollama's num_ctx is 4,096 by default,
 // https://github.com/ollama/ollama/blob/main/docs/faq.md): its report is far below the
 // count. calibrated means that the count is corrected by earlier reports. Such a report
 // must not be used as the size of the prompt.
-func Truncated(count, reported int, calibrated bool) bool {
+func truncated(count, reported int, calibrated bool) bool {
 	share := truncatedShareRaw
 	if calibrated {
 		share = truncatedShare

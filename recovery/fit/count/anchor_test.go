@@ -266,7 +266,7 @@ func TestTruncated(t *testing.T) {
 		{10_000, 5999, true, true}, {10_000, 6001, true, false}, {10_000, 3999, false, true}, {10_000, 4001, false, false},
 		{2000, 100, true, false}, {2001, 100, true, true}, {10_000, 0, true, false}, {10_000, 50_000, true, false}, {30_000, 4096, false, true},
 	} {
-		if got := Truncated(tt.count, tt.reported, tt.calibrated); got != tt.want {
+		if got := truncated(tt.count, tt.reported, tt.calibrated); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
 	}

@@ -83,33 +83,19 @@ const (
 type modelCounter struct {
 	vocabulary
 	vision       vision
-	visionRow    uint32 // of vision, which tells scales apart
-	framingKnown bool   // the framing of plain messages is published
-	countsIDs    bool   // call ids are part of the prompt
+	framingKnown bool // the framing of plain messages is published
+	countsIDs    bool // call ids are part of the prompt
 }
 
 // counterFor returns the counter for a model.
 func (m *Meter) counterFor(model string) *modelCounter {
 	name := bareModel(model)
-	s := &modelCounter{vocabulary: m.vocabulary(model)}
-	s.vision, s.visionRow = visionOf(name)
+	s := &modelCounter{vocabulary: m.vocabulary(model), vision: visionOf(name)}
 	s.countsIDs = strings.Contains(name, "claude") || strings.Contains(name, "mistral")
 	for _, family := range []string{"gpt-3.5", "gpt-35", "gpt-4", "chatgpt-4o"} {
 		s.framingKnown = s.framingKnown || strings.HasPrefix(name, family)
 	}
 	return s
-}
-
-// signature distinguishes counters of one encoding in cache keys.
-func (s *modelCounter) signature() uint32 {
-	n := s.visionRow << 2
-	if s.countsIDs {
-		n |= 1
-	}
-	if s.Exact {
-		n |= 2
-	}
-	return n
 }
 
 // message counts one message.
@@ -186,9 +172,7 @@ func (s *modelCounter) proseStrings(v gjson.Result, depth int) (n int) {
 	object := v.IsObject()
 	v.ForEach(func(name, v gjson.Result) bool {
 		switch {
-		case !object, v.IsObject(), v.IsArray():
-			n += s.proseStrings(v, depth+1)
-		case name.Str == "text", name.Str == "summary", name.Str == "thinking", name.Str == "content":
+		case !object, v.IsObject(), v.IsArray(), name.Str == "text", name.Str == "summary", name.Str == "thinking", name.Str == "content":
 			n += s.proseStrings(v, depth+1)
 		}
 		return true

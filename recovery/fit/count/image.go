@@ -71,11 +71,10 @@ var visions = []vision{
 	{side: 28, high: 16_384, auto: 16_384, original: 16_384, perPatch: 1},
 }
 
-// visionOf returns the rule for a model, by its name in lower case, and the
-// rule's number.
-func visionOf(name string) (vision, uint32) {
+// visionOf returns the rule for a model, by its name in lower case.
+func visionOf(name string) vision {
 	i := slices.IndexFunc(visions, func(v vision) bool { return strings.HasPrefix(name, v.prefix) }) // the last one has every name
-	return visions[i], uint32(i)
+	return visions[i]
 }
 
 // unknownSide is the assumed width and height, in pixels, of an image of unknown size.

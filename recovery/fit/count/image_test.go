@@ -106,7 +106,7 @@ func TestImagePrices(t *testing.T) {
 		{"qwen2.5-vl", "", 280, 560, 200},
 	}
 	for _, tt := range tests {
-		v, _ := visionOf(tt.model)
+		v := visionOf(tt.model)
 		if got := v.tokens(tt.w, tt.h, tt.detail); got != tt.want {
 			t.Errorf("%s %q %d × %d: %d tokens, want %d", tt.model, tt.detail, tt.w, tt.h, got, tt.want)
 		}

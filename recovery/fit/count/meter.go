@@ -59,13 +59,14 @@ func newMeter(v func(model string) vocabulary, counts, models int) *Meter {
 }
 
 // Text counts the tokens of a text alone, uncalibrated: without a message's framing.
-func (m *Meter) Text(model, s string) int {
-	v := m.vocabulary(model)
+func (m *Meter) Text(model, s string) int { return m.text(m.vocabulary(model), s) }
+
+func (m *Meter) text(v vocabulary, s string) int {
 	if len(s) < 256 {
 		return v.Count(s) // faster than a lookup
 	}
 	k := countKey{hash: maphash.String(m.seed, s), size: len(s), kind: kindText, encoding: v.Name}
-	return m.remember(k, func() tokenCount { return tokenCount{text: v.Count(s), exact: v.Exact} }).text
+	return m.remember(k, func() tokenCount { return tokenCount{text: v.Count(s)} }).text
 }
 
 // Measure counts a body's prompt for a model, uncalibrated. The model is the upstream's, which
@@ -106,11 +107,10 @@ func (m *Meter) fixed(s *modelCounter, b *transcript.Body) tokenCount {
 		w.text += s.toolFrame(b)
 	}
 	if outside := b.Instructions(); outside != "" {
-		k := countKey{hash: maphash.String(m.seed, outside), size: len(outside), kind: kindText, encoding: s.Name}
-		w.text += messageTokens + 1 + m.remember(k, func() tokenCount { return tokenCount{text: s.Count(outside)} }).text
+		w.text += messageTokens + 1 + m.text(s.vocabulary, outside)
 	}
 	if d.schema != nil {
-		w.text += schemaFrame + m.remember(m.key(s, kindSchema, d.schema), func() tokenCount { return tokenCount{text: s.Count(string(d.schema))} }).text
+		w.text += schemaFrame + m.text(s.vocabulary, string(d.schema))
 	}
 	w.exact = len(d.tools) == 0 && d.schema == nil
 	return w
@@ -118,7 +118,7 @@ func (m *Meter) fixed(s *modelCounter, b *transcript.Body) tokenCount {
 
 // key returns the cache key of a part of a request, counted by s.
 func (m *Meter) key(s *modelCounter, kind countKind, raw []byte) countKey {
-	return countKey{hash: maphash.Bytes(m.seed, raw), size: len(raw), kind: kind, encoding: s.Name, scale: s.signature()}
+	return countKey{maphash.Bytes(m.seed, raw), len(raw), kind, s.Name, s.vision.prefix, s.countsIDs, s.Exact}
 }
 
 // remember returns the cached count of a key, else counts and caches it.
@@ -154,17 +154,17 @@ const (
 	kindText countKind = iota
 	kindMessage
 	kindTool
-	kindSchema
 )
 
 // countKey identifies a part of a request by its content and by how it is counted. The
 // hash's seed differs per process, so that clients cannot construct collisions.
 type countKey struct {
-	hash     uint64
-	size     int
-	kind     countKind
-	encoding string
-	scale    uint32
+	hash             uint64
+	size             int
+	kind             countKind
+	encoding         string
+	vision           string // the prefix of its rule
+	countsIDs, exact bool
 }
 
 // fold returns the folded product of two words, as in wyhash.

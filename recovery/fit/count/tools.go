@@ -21,23 +21,14 @@ func fixedParts(b *transcript.Body) (d definitions) {
 	if form, _ := b.ContentForm(); form == transcript.FormSchema {
 		d.schema = b.Form()
 	}
-	b.Fields(func(name string, raw []byte) bool {
-		if name == "functions" && raw[0] == '[' {
-			d.tools = append(slices.Clip(d.tools), functions(raw)...)
+	if raw, ok := b.Field("functions"); ok && raw[0] == '[' {
+		d.tools = slices.Clip(d.tools)
+		for _, f := range gjson.ParseBytes(raw).Array() {
+			d.tools = append(d.tools, transcript.Tool{Name: f.Get("name").String(), Description: f.Get("description").String(),
+				Parameters: []byte(f.Get("parameters").Raw), Raw: []byte(f.Raw)})
 		}
-		return true
-	})
+	}
 	return d
-}
-
-// functions reads the deprecated "functions".
-func functions(raw []byte) (list []transcript.Tool) {
-	gjson.ParseBytes(raw).ForEach(func(_, f gjson.Result) bool {
-		list = append(list, transcript.Tool{Name: f.Get("name").String(), Description: f.Get("description").String(),
-			Parameters: []byte(f.Get("parameters").Raw), Raw: []byte(f.Raw)})
-		return true
-	})
-	return list
 }
 
 // Overheads of definitions, measured by the authors of
