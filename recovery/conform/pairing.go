@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 	"strconv"
@@ -60,17 +61,11 @@ func pairAnywhere(b *transcript.Body, e *transcript.Editor) bool {
 		if m.Role != transcript.RoleTool {
 			continue
 		}
-		switch id := m.ToolCallID(); results[id] {
-		case 1:
+		if id := m.ToolCallID(); results[id] == 1 {
 			results[id] = 2
-		case 2:
+		} else if results[id] == 2 || whole {
 			e.RemoveMessage(i)
 			changed = true
-		default:
-			if whole {
-				e.RemoveMessage(i)
-				changed = true
-			}
 		}
 	}
 	for i, m := range list {
@@ -158,7 +153,7 @@ func pairResults(b *transcript.Body, e *transcript.Editor, t turn) (changed bool
 			if moved == nil && list[at].ToolCallID() == c.ID {
 				moved = list[at].Raw()
 			} else if moved == nil {
-				moved = b.ResultMessage(c, or(list[at].Text(), emptyResult))
+				moved = b.ResultMessage(c, cmp.Or(list[at].Text(), emptyResult))
 			}
 			e.RemoveMessage(at)
 			insert(e, behind, len(list), moved)
@@ -195,7 +190,7 @@ func oneResult(b *transcript.Body, e *transcript.Editor, c transcript.ToolCall, 
 	if len(mine) == 1 || shows >= 0 {
 		return at, nil
 	}
-	return at, b.ResultMessage(c, or(strings.TrimPrefix(strings.Join(said, "\n"), "\n"), emptyResult)) // the first text may be empty
+	return at, b.ResultMessage(c, cmp.Or(strings.TrimPrefix(strings.Join(said, "\n"), "\n"), emptyResult)) // the first text may be empty
 }
 
 // results returns, for each call of message i, the indexes of its results, up to the next assistant message with calls. If
@@ -267,13 +262,6 @@ func insert(e *transcript.Editor, i, n int, raw []byte) {
 	e.AppendMessage(raw)
 }
 
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
 // shortIDs gives every call and result an id of nine letters and digits, which Mistral's servers require and all others
 // accept.
 func shortIDs(b *transcript.Body, e *transcript.Editor) bool {
@@ -298,17 +286,8 @@ func shortIDs(b *transcript.Body, e *transcript.Editor) bool {
 // short returns an id of nine letters and digits for any id, the same one for equal ids.
 func short(id string) string {
 	const digits = "abcdefghijklmnopqrstuvwxyz0123456789"
-	if id == "" {
+	if id == "" || len(id) == 9 && strings.Trim(id, digits+"ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" {
 		return id
-	}
-	if len(id) == 9 {
-		plain := true
-		for _, c := range []byte(id) {
-			plain = plain && (c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
-		}
-		if plain {
-			return id
-		}
 	}
 	sum := sha256.Sum256([]byte(id))
 	var out [9]byte

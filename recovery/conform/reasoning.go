@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,11 +24,6 @@ func indexes(field string) func(n int) bool {
 		spans = append(spans, span{from, to})
 	}
 	return func(n int) bool {
-		for _, s := range spans {
-			if n >= s.from && n < s.to {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(spans, func(s span) bool { return n >= s.from && n < s.to })
 	}
 }

@@ -19,21 +19,17 @@ func schemas(b *transcript.Body, e *transcript.Editor, ed recovery.Edit) bool {
 	changed := false
 	meant := meantTools(b, ed)
 	for _, t := range b.Tools() {
-		if len(t.Parameters) == 0 || t.Parameters[0] != '{' {
+		if len(t.Parameters) == 0 || t.Parameters[0] != '{' || !meant(t) {
 			continue
 		}
-		if !meant(t) {
-			continue
-		}
-		out, differs := []byte(nil), false
+		var out []byte
+		r.changed = false
 		if ed.Conform == recovery.ConformObject {
-			out, differs = asObject(gjson.ParseBytes(t.Parameters))
+			out, r.changed = asObject(gjson.ParseBytes(t.Parameters))
 		} else {
-			r.changed = false
 			out = r.schema(nil, gjson.ParseBytes(t.Parameters), 0)
-			differs = r.changed
 		}
-		if differs {
+		if r.changed {
 			e.Replace(t.Span, out)
 			changed = true
 		}
