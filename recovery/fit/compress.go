@@ -38,9 +38,8 @@ func Compress(cfg Config, b *transcript.Body, w Counter, model string, limit, re
 		}
 		v := newHistory(b, newParseCache(), nil)
 		k, plain := newRevision(v, w, model), newRevision(v, w, model)
-		target := int(cfg.TargetShare * float64(budget))
 		// A request that barely fits overflows with the next turn, so the limit is lower.
-		p := &shrinker{cfg: &cfg, goal: goal{budget: budget, target: target, limit: max(target, budget*85/100)}}
+		p := &shrinker{cfg: &cfg, goal: cfg.goalFor(budget, budget*85/100)}
 		if !p.run(context.Background(), k) {
 			return b, r, false
 		}

@@ -295,8 +295,9 @@ func (d *draft) shrink(ctx context.Context, c *recovery.Choice, k *revision, win
 	if budget < 256 {
 		return k, nil, false
 	}
-	p := &shrinker{cfg: f.config(), goal: f.goalFor(budget, scale.local(int(f.config().TriggerShare*float64(window))-reserve))}
-	if f.config().Summarize && x.MayComplete() && x.Mode == recovery.ModeAct && (refused || !f.memory.backingOff(x.Session)) {
+	cfg := f.config()
+	p := &shrinker{cfg: cfg, goal: cfg.goalFor(budget, scale.local(int(cfg.TriggerShare*float64(window))-reserve))}
+	if cfg.Summarize && x.MayComplete() && x.Mode == recovery.ModeAct && (refused || !f.memory.backingOff(x.Session)) {
 		w := d.summarizer(c, k, window)
 		had := w.budget
 		defer func() {

@@ -51,7 +51,8 @@ func (f *Fitter) exceedsByteLimit(x *recovery.Exchange) bool {
 func (d *draft) fitBytes(ctx context.Context, c *recovery.Choice, limit, chars int, refused bool) *recovery.Fitted {
 	f := d.fitter
 	k := d.recount(c.Model, byteCounter{})
-	p := &shrinker{cfg: f.config(), goal: f.goalFor(limit, limit)}
+	cfg := f.config()
+	p := &shrinker{cfg: cfg, goal: cfg.goalFor(limit, limit)}
 	was := k.clone()
 	p.measure(k)
 	switch {

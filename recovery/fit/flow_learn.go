@@ -2,7 +2,6 @@ package fit
 
 import (
 	"cmp"
-	"math"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit/count"
@@ -120,7 +119,7 @@ func (d *draft) lowerGuessedWindow(model string, reported int) {
 func (d *draft) answersOriginal(sent *transcript.Body, model string, reported int) bool {
 	fitted := d.scale.upstream(d.fitter.parts.Meter.Measure(sent, model).Total)
 	whole := d.scale.upstream(d.fitter.parts.Meter.Measure(d.x.Body, model).Total)
-	return math.Abs(float64(reported-whole)) < math.Abs(float64(reported-fitted))
+	return abs(reported-whole) < abs(reported-fitted)
 }
 
 // learn anchors the session on the upstream's report. The store gets the report if another

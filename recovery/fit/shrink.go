@@ -23,8 +23,8 @@ type goal struct {
 }
 
 // goalFor returns the goal for a budget. Above trigger the next request would be fitted again.
-func (f *Fitter) goalFor(budget, trigger int) goal {
-	target := int(f.config().TargetShare * float64(budget))
+func (c *Config) goalFor(budget, trigger int) goal {
+	target := int(c.TargetShare * float64(budget))
 	return goal{budget: budget, target: target, limit: max(target, min(trigger, budget-1))}
 }
 
