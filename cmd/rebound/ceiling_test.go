@@ -16,7 +16,7 @@ var ceilings = map[string]int{
 
 	"recovery/annotate":   3326,
 	"recovery/classify":   2915,
-	"recovery/fit":        4135,
+	"recovery/fit":        4123,
 	"recovery/inspect":    5014,
 	"recovery/learn":      1992,
 	"recovery/plan":       1771,

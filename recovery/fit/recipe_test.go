@@ -160,8 +160,8 @@ func TestSealed(t *testing.T) {
 	v := s.history(t)
 	both := []int{2, 3}
 	text := mark("what was said")
-	box, ok := v.seal(both, text)
-	if !ok || bytes.Contains(box, []byte("said")) {
+	box := v.seal(both, text)
+	if bytes.Contains(box, []byte("said")) {
 		t.Error("the text can be read")
 	}
 	if got, ok := v.unseal(both, box); !ok || got != text {
@@ -175,7 +175,7 @@ func TestSealed(t *testing.T) {
 	if _, ok := newHistory(s.body(t), newParseCache(), []byte("b")).unseal(both, box); ok {
 		t.Error("opened with another credential")
 	}
-	plain, _ := v.seal(both, "no mark")
+	plain := v.seal(both, "no mark")
 	if _, ok := v.unseal(both, plain); ok {
 		t.Error("a text without a mark was accepted")
 	}

@@ -190,12 +190,8 @@ func (p *shrinker) summarizeResults(ctx context.Context, k *revision) {
 		if len(it.text) < 4*p.cfg.ThresholdChars || it.shape.Media > 0 || len(k.recipes[i]) != 1 || k.recipes[i][0].Op == opArguments {
 			continue
 		}
-		text, ok := p.summarizer.condenseResult(ctx, k, i)
-		if !ok {
-			continue
-		}
-		if box, ok := k.v.seal([]int{i}, text); ok {
-			k.seal(i, &sealed{Op: opSealed, First: it.key, Span: 1, Box: box, text: text})
+		if text, ok := p.summarizer.condenseResult(ctx, k, i); ok {
+			k.seal(i, &sealed{Op: opSealed, First: it.key, Span: 1, Box: k.v.seal([]int{i}, text), text: text})
 		}
 	}
 }
@@ -228,7 +224,7 @@ func (p *shrinker) replaceOldest(ctx context.Context, k *revision, prot *protect
 	room = max(digestMin, min(room, saved*9/10))
 	d, words := k.digest(ctx, c.removed), ""
 	if p.summarizer != nil {
-		words, _ = p.summarizer.summarizeTurns(ctx, d, min(max(summaryMin, p.goal.budget/summaryShare), summaryMax, room))
+		words = p.summarizer.summarizeTurns(ctx, d, min(max(summaryMin, p.goal.budget/summaryShare), summaryMax, room))
 	}
 	text, used := k.replacement(c.removed, words, d, room)
 	if end := p.startWithin(k, c.end, room-used); end < c.end && p.goal.target > rest {
@@ -237,12 +233,11 @@ func (p *shrinker) replaceOldest(ctx context.Context, k *revision, prot *protect
 			text, _ = k.replacement(c.removed, words, k.digest(ctx, c.removed), used)
 		}
 	}
-	box, ok := k.v.seal(c.removed, text)
-	if !ok || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return
 	}
 	start := c.removed[0]
-	c.sealed = &sealed{Op: opCut, First: k.v.items[start].key, Span: c.end - start, Box: box, text: text}
+	c.sealed = &sealed{Op: opCut, First: k.v.items[start].key, Span: c.end - start, Box: k.v.seal(c.removed, text), text: text}
 	for i := start; i < c.end; i++ {
 		if _, gone := slices.BinarySearch(c.removed, i); !gone {
 			c.sealed.Kept = append(c.sealed.Kept, i-start)

@@ -50,27 +50,27 @@ type summarizer struct {
 // readPerWritten is how many tokens the summariser reads per token that it may write.
 const readPerWritten = 2
 
-// summarizeTurns returns a summary of the turns in d, of at most about tokens; false if it gets none. The model reads
+// summarizeTurns returns a summary of the turns in d, of at most about tokens; "" if it gets none. The model reads
 // only the most informative lines, since reading everything would cost as much as the history itself.
-func (s *summarizer) summarizeTurns(ctx context.Context, d *digest, tokens int) (string, bool) {
+func (s *summarizer) summarizeTurns(ctx context.Context, d *digest, tokens int) string {
 	room := min(readPerWritten*tokens, s.budget-s.counter.Text(s.target.Model, summaryRules)-128)
 	if s.window > 0 {
 		room = min(room, s.window*6/10-2*tokens)
 	}
 	if room < 500 {
-		return "", false
+		return ""
 	}
 	ask := "Condense this part of the history into at most " + strconv.Itoa(tokens*3/5) + " words.\n\n<history>"
 	answer, ok := s.complete(ctx, summaryRules, ask+recovery.Head(d.earlierSummary+d.render(room*3-len(d.earlierSummary)), room*3)+"\n</history>", tokens)
 	text := stripWrapping(answer)
 	if !ok {
-		return "", false
+		return ""
 	}
 	if !isSummary(text) || s.counter.Text(s.target.Model, text) > 2*tokens {
 		s.failed = true
-		return "", false
+		return ""
 	}
-	return text, true
+	return text
 }
 
 // condenseResult returns a mark with the model's condensed version of a tool's result; false if
