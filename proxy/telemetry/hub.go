@@ -58,36 +58,15 @@ type Hub struct {
 
 var _ recovery.Observer = (*Hub)(nil)
 
-// Option configures a new Hub.
-type Option func(*options)
-
-type options struct {
-	registry *prometheus.Registry
-	version  string
-	labels   Labels
-}
-
-// WithVersion sets the version in rebound_build_info.
-func WithVersion(v string) Option { return func(o *options) { o.version = v } }
-
-// WithLabels sets the possible label values; see [Hub.Reload] for later changes.
-func WithLabels(l Labels) Option { return func(o *options) { o.labels = l } }
-
 // New creates a hub that writes log lines to out, one Write for each, never concurrently. cfg must be
 // valid. Close ends the hub's goroutine.
-func New(cfg Config, out io.Writer, opts ...Option) *Hub {
-	var o options
-	for _, opt := range opts {
-		opt(&o)
-	}
-	if o.registry == nil {
-		o.registry = prometheus.NewRegistry()
-		o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	}
+func New(cfg Config, out io.Writer, version string, labels Labels) *Hub {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h := &Hub{
-		metrics: newMetrics(o.registry, o.version), registry: o.registry,
-		queue: make(chan *recovery.Event, max(cfg.Queue, 1)), done: make(chan struct{}),
-		version: o.version, started: time.Now(), replica: fmt.Sprintf("%08x", rand.Uint32()),
+		metrics: newMetrics(registry, version), registry: registry,
+		queue: make(chan *recovery.Event, cfg.Queue), done: make(chan struct{}),
+		version: version, started: time.Now(), replica: fmt.Sprintf("%08x", rand.Uint32()),
 	}
 	h.out = &output{w: out, dropped: h.metrics.drop("log")}
 	h.feed = newFeed(h.metrics.drop("subscriber"))
@@ -97,7 +76,7 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 		h.lines = handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: eventKeys})
 	}
 	h.recordings.log = h.log
-	h.Reload(cfg, o.labels)
+	h.Reload(cfg, labels)
 	go h.run()
 	return h
 }
@@ -106,28 +85,19 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 // redacted.
 func (h *Hub) Logger() *slog.Logger { return h.log }
 
-// Reload applies the settings that may change at run time: the level, which requests are logged, and
-// the label values. It removes the series of removed names. Format and queue do not change.
+// Reload applies the settings that may change at run time: the lowest logged level (the live stream,
+// the sink and the metrics get all events), which requests are logged, and the label values. It removes the series of removed names. Format and queue do not change.
 func (h *Hub) Reload(cfg Config, l Labels) {
-	h.SetLevel(parseLevel(cfg.Level))
+	_ = h.level.UnmarshalText([]byte(cfg.Level)) // Config.Validate has checked it
 	h.requests.Store(cfg.Requests)
 	h.slow.Store(int64(cfg.Slow))
 	h.metrics.setLabels(l)
 }
 
-// SetLevel sets the lowest logged level. The live stream, the sink and the metrics get all events.
-func (h *Hub) SetLevel(l slog.Level) { h.level.Set(l) }
-
 // SetSink sets a function that receives every eventful event as JSON with its id, without a line feed
 // at the end. One goroutine calls it, in order; while it blocks, events wait in the queue. f may keep
-// the bytes and must not change them. nil removes it.
-func (h *Hub) SetSink(f func([]byte)) {
-	if f == nil {
-		h.sink.Store(nil)
-		return
-	}
-	h.sink.Store(&f)
-}
+// the bytes and must not change them.
+func (h *Hub) SetSink(f func([]byte)) { h.sink.Store(&f) }
 
 // SetOpen sets the function that returns the targets with open breakers, for the metric. It is called
 // while the metrics are read and must not block.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"regexp"
 	"strconv"
 	"strings"
@@ -80,9 +79,10 @@ func TestWhatIsLogged(t *testing.T) {
 
 func TestLevel(t *testing.T) {
 	var out, sunk buffer
-	h := newHub(t, Defaults(), &out)
+	cfg := Defaults()
+	cfg.Level = "warn"
+	h := newHub(t, cfg, &out)
 	h.SetSink(func(b []byte) { _, _ = sunk.Write(b) })
-	h.SetLevel(slog.LevelWarn)
 	h.Observe(recovery.Event{Name: recovery.EventBreakerClosed})
 	h.Observe(recovery.Event{Name: recovery.EventBreakerOpened})
 	closeHub(t, h)
@@ -183,7 +183,7 @@ func TestNothingIsLostUncounted(t *testing.T) {
 
 func TestCloseGivesUp(t *testing.T) {
 	out := newStuck()
-	h := New(Defaults(), out)
+	h := New(Defaults(), out, "1.2.3", labels())
 	for range 3 {
 		h.Observe(recovered())
 	}
@@ -246,7 +246,6 @@ func TestSinkKeepsItsBytes(t *testing.T) {
 			t.Errorf("%s, want %s", b, want)
 		}
 	}
-	h.SetSink(nil)
 	if len(kept) != 10 {
 		t.Errorf("%d events", len(kept))
 	}
@@ -257,7 +256,9 @@ func TestLogger(t *testing.T) {
 	h := newHub(t, Defaults(), &out)
 	log := h.Logger().With("part", "store")
 	log.Debug("not yet")
-	h.SetLevel(slog.LevelDebug)
+	cfg := Defaults()
+	cfg.Level = "debug"
+	h.Reload(cfg, labels())
 	log.Debug("now", "time", "noon", "err", errors.New("dial redis://:hunter2@redis:6379: refused"), "header", "Bearer hunter2",
 		"request", "req_0123456789abcdef0123456789abcdef", "n", 3)
 	var got map[string]any

@@ -57,12 +57,3 @@ func ownKeys(groups []string, a slog.Attr) slog.Attr {
 	}
 	return a
 }
-
-// parseLevel parses a level of the configuration; it returns info for anything else.
-func parseLevel(s string) slog.Level {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(s)); err != nil {
-		return slog.LevelInfo
-	}
-	return l
-}

@@ -64,9 +64,9 @@ func (b *buffer) String() string {
 }
 
 // newHub makes a hub with the test's names; it is closed with the test.
-func newHub(t testing.TB, cfg Config, out io.Writer, opts ...Option) *Hub {
+func newHub(t testing.TB, cfg Config, out io.Writer) *Hub {
 	t.Helper()
-	h := New(cfg, out, append([]Option{WithLabels(labels()), WithVersion("1.2.3")}, opts...)...)
+	h := New(cfg, out, "1.2.3", labels())
 	t.Cleanup(func() { closeHub(t, h) })
 	return h
 }
@@ -124,5 +124,9 @@ func recovered() recovery.Event {
 
 var at = time.Date(2026, 3, 1, 3, 0, 0, 123456789, time.FixedZone("CET", 3600))
 
-// withRegistry takes the registry for the metrics, which does not describe the process.
-func withRegistry(r *prometheus.Registry) Option { return func(o *options) { o.registry = r } }
+// ownMetrics returns a registry with the metrics of a hub, without those that describe the process.
+func ownMetrics() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	newMetrics(r, "1.2.3").setLabels(labels())
+	return r
+}

@@ -117,9 +117,8 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 	m.compressions.showAll(nil, []string{"known", "overflow", "observed"})
 	m.sessions.showAll(nil, []string{"opened", "closed"})
 
-	version, revision := build(version)
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "rebound", Name: "build_info", Help: "Always 1; the labels say what runs.",
-		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "go_version": runtime.Version()}})
+		ConstLabels: prometheus.Labels{"version": version, "revision": revision(), "go_version": runtime.Version()}})
 	info.Set(1)
 	r.MustRegister(info, newBreakers(m))
 	gauge := func(name, help string, value func() float64) {
@@ -160,21 +159,14 @@ func (c collector) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	return []metricdata.ScopeMetrics{out}, nil
 }
 
-// build completes the version and revision from the build information.
-func build(version string) (v, revision string) {
-	v, revision = version, "unknown"
+// revision returns the commit in the build information.
+func revision() string {
 	if b, ok := debug.ReadBuildInfo(); ok {
-		if v == "" {
-			v = b.Main.Version
-		}
 		for _, s := range b.Settings {
 			if s.Key == "vcs.revision" {
-				revision = s.Value
+				return s.Value
 			}
 		}
 	}
-	if v == "" {
-		v = "unknown"
-	}
-	return v, revision
+	return "unknown"
 }

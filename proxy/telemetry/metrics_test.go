@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/tidwall/gjson"
 
@@ -22,9 +21,7 @@ import (
 // Dashboards and alerts depend on names, labels and help: a change of this file
 // breaks them and belongs in the change log.
 func TestMetricsGolden(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	newHub(t, Defaults(), &buffer{}, withRegistry(reg))
-	families, err := reg.Gather()
+	families, err := ownMetrics().Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

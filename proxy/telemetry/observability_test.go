@@ -95,10 +95,8 @@ func TestObservabilityPage(t *testing.T) {
 
 // described are the metrics of a hub: name, help, labels.
 func described(t *testing.T) (list [][3]string) {
-	reg := prometheus.NewRegistry()
-	newHub(t, Defaults(), &buffer{}, withRegistry(reg))
 	ch := make(chan *prometheus.Desc, 1000)
-	reg.Describe(ch)
+	ownMetrics().Describe(ch)
 	close(ch)
 	shape := regexp.MustCompile(`^Desc{fqName: "(.*)", help: "(.*?)"(?:, unit: ".*")?, constLabels: {(.*)}, variableLabels: {(.*)}}$`)
 	for d := range ch {

@@ -116,7 +116,7 @@ type App struct {
 // Log lines go to out.
 func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a := &App{version: version, config: cfg, pins: &route.Pins{}, conversations: session.NewKnown(), started: time.Now()}
-	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithLabels(a.labels(cfg)))
+	a.hub = telemetry.New(cfg.Log, out, version, a.labels(cfg))
 	a.log = a.hub.Logger()
 	a.memoryLimit = availableMemory()
 	setMemoryLimit(a.memoryLimit)
