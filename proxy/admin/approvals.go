@@ -1,11 +1,10 @@
 package admin
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -32,13 +31,13 @@ func HandleApprovals(mux *http.ServeMux, a Approvals) {
 	handleList(mux, "approvals", a.Approvals)
 	mux.HandleFunc("POST /rebound/approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxDecision))
-		approve, ok := decision(body)
-		if err != nil || !ok {
+		said := decision.FindSubmatch(body)
+		if err != nil || said == nil {
 			refuse(w, http.StatusBadRequest, "invalid_decision", `The body must be {"approve": true} or {"approve": false}, and nothing else.`)
 			return
 		}
 		id := r.PathValue("id")
-		switch err := a.Decide(id, approve); {
+		switch err := a.Decide(id, string(said[1]) == "true"); {
 		case errors.Is(err, recovery.ErrDecided):
 			refuse(w, http.StatusConflict, "approval_decided", "The plan "+id+" was decided already.")
 		case err != nil && !errors.Is(err, recovery.ErrNoApproval):
@@ -51,24 +50,6 @@ func HandleApprovals(mux *http.ServeMux, a Approvals) {
 	})
 }
 
-// decision parses {"approve": BOOL}. A body with anything else, or with duplicates, is invalid,
+// decision matches {"approve": BOOL}. A body with anything else, or with duplicates, is invalid,
 // because a proxy may have read it differently.
-func decision(body []byte) (approve, ok bool) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	var said []any
-	for {
-		token, err := d.Token()
-		if err == io.EOF {
-			break
-		}
-		if err != nil || len(said) == 4 {
-			return false, false
-		}
-		said = append(said, token)
-	}
-	if len(said) != 4 || said[0] != json.Delim('{') || said[1] != "approve" || said[3] != json.Delim('}') {
-		return false, false
-	}
-	approve, ok = said[2].(bool)
-	return approve, ok
-}
+var decision = regexp.MustCompile(`^\s*\{\s*"approve"\s*:\s*(true|false)\s*\}\s*$`)
