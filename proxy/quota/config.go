@@ -116,9 +116,12 @@ const (
 	money
 )
 
-// shown converts an amount to the unit of the configuration.
-func (u unit) shown(n int64) float64 {
-	if u == money {
+// spending is the only meter of money.
+const spending = "spending_per_day"
+
+// shown converts an amount of a meter to the unit of the configuration.
+func shown(meter string, n int64) float64 {
+	if meter == spending {
 		return float64(n) / 1e6
 	}
 	return float64(n)
@@ -148,7 +151,7 @@ func (l Limits) all() []meter {
 		{"requests_per_minute", requests, int64(l.RequestsPerMinute), time.Minute, false},
 		{"tokens_per_minute", tokens, int64(l.TokensPerMinute), time.Minute, false},
 		{"tokens_per_day", tokens, int64(l.TokensPerDay), day, true},
-		{"spending_per_day", money, micros(l.SpendingPerDay), day, true},
+		{spending, money, micros(l.SpendingPerDay), day, true},
 	}
 }
 

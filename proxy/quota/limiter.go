@@ -133,11 +133,7 @@ type Refusal struct {
 
 // Shown formats an amount of the meter.
 func (r *Refusal) Shown(n int64) string {
-	u := tokens
-	if r.Meter == "spending_per_day" {
-		u = money
-	}
-	return strconv.FormatFloat(u.shown(n), 'f', -1, 64)
+	return strconv.FormatFloat(shown(r.Meter, n), 'f', -1, 64)
 }
 
 // Grant is an admitted request. Its End must be called exactly once.
@@ -332,10 +328,7 @@ func (g *Grant) End(usedTokens int64, spent float64) {
 		}
 	}
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	l.reportSoon()
 }
 
 // Owe charges usage of a key outside its requests, in the background. It refuses nothing and takes no
@@ -354,6 +347,11 @@ func (l *Limiter) Owe(key string, usedTokens int64, spent float64) {
 		}
 	}
 	l.mu.Unlock()
+	l.reportSoon()
+}
+
+// reportSoon has the limiter's goroutine report what has changed.
+func (l *Limiter) reportSoon() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -470,16 +468,14 @@ func (l *Limiter) Now(ctx context.Context) ([]Account, error) {
 	l.mu.Lock()
 	list := []Account{}
 	var charges [][]store.Charge
-	var units [][]unit
 	for _, name := range slices.Sorted(maps.Keys(l.accounts)) {
-		a := l.accounts[name]
-		shown, asked, of := Account{Key: name}, []store.Charge{}, []unit{}
+		a, account, asked := l.accounts[name], Account{Key: name}, []store.Charge{}
 		for _, m := range a.meters {
-			shown.Uses = append(shown.Uses, Use{Limit: m.name, Of: m.unit.shown(m.limit)})
-			asked, of = append(asked, l.chargeOf(a, m, 0)), append(of, m.unit)
+			account.Uses = append(account.Uses, Use{Limit: m.name, Of: shown(m.name, m.limit)})
+			asked = append(asked, l.chargeOf(a, m, 0))
 		}
 		if len(asked) > 0 {
-			list, charges, units = append(list, shown), append(charges, asked), append(units, of)
+			list, charges = append(list, account), append(charges, asked)
 		}
 	}
 	l.mu.Unlock()
@@ -489,7 +485,7 @@ func (l *Limiter) Now(ctx context.Context) ([]Account, error) {
 			return nil, err
 		}
 		for j, n := range done.Used {
-			list[i].Uses[j].Used = units[i][j].shown(n)
+			list[i].Uses[j].Used = shown(asked[j].Meter, n)
 		}
 	}
 	return list, nil
