@@ -50,9 +50,9 @@ type Recorder struct {
 	lost   func(why error) // called for each recording that could not be stored
 	now    atomic.Pointer[settings]
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards closed, and the queue against a close during a send
 	closed  bool
-	queue   chan job     // nil until something is recorded
+	queue   chan job
 	waiting atomic.Int64 // bytes
 	done    chan struct{}
 
@@ -81,10 +81,11 @@ type kept struct {
 }
 
 // New creates a recorder; cfg must be valid. lost is called, by any goroutine, for each recording that
-// could not be stored.
+// could not be stored. Close ends the recorder's goroutine.
 func New(cfg Config, v Values, lost func(why error)) *Recorder {
-	r := &Recorder{values: v, lost: lost}
+	r := &Recorder{values: v, lost: lost, queue: make(chan job, 1024), done: make(chan struct{})}
 	r.Reconfigure(cfg)
+	go r.run()
 	return r
 }
 
@@ -163,7 +164,6 @@ func (r *Recorder) Keep(c *Recording) {
 	if r.closed {
 		return
 	}
-	r.start()
 	if r.waiting.Add(int64(own.size)) <= maxWaiting {
 		select {
 		case r.queue <- job{Recording: own}:
@@ -173,14 +173,6 @@ func (r *Recorder) Keep(c *Recording) {
 	}
 	r.waiting.Add(-int64(own.size))
 	r.lost(errWaiting)
-}
-
-// start starts the worker unless it runs. The caller holds mu.
-func (r *Recorder) start() {
-	if r.queue == nil {
-		r.queue, r.done = make(chan job, 1024), make(chan struct{})
-		go r.run(r.queue)
-	}
 }
 
 // keep returns a copy of a body, or only its size if it exceeds the limit of one body or of the
@@ -195,10 +187,10 @@ func (c *Recording) keep(b Body, limit int) Body {
 }
 
 // run executes jobs until the queue is closed and empty.
-func (r *Recorder) run(queue chan job) {
+func (r *Recorder) run() {
 	defer close(r.done)
 	packer, err := coding.NewPacker()
-	for c := range queue {
+	for c := range r.queue {
 		switch {
 		case c.delete != nil:
 			c.delete()
@@ -269,14 +261,14 @@ func (r *Recorder) Find(ctx context.Context, request string) (json.RawMessage, e
 	if s.aead == nil {
 		return nil, ErrOff
 	}
-	if request == "" || len(prefix)+len(request) > store.MaxKey {
+	if !valid(request) {
 		return nil, ErrUnknown
 	}
 	values, err := r.values.Get(ctx, prefix+request)
 	if err != nil {
 		return nil, err
 	}
-	if len(values) == 0 || values[0] == nil {
+	if values[0] == nil {
 		return nil, ErrUnknown
 	}
 	small, err := s.aead.Open(nil, nil, values[0], []byte(request))
@@ -287,19 +279,16 @@ func (r *Recorder) Find(ctx context.Context, request string) (json.RawMessage, e
 	return coding.Unpack(small, perRecording*maxBody+1<<20)
 }
 
+// valid reports whether a request with this id can be recorded.
+func valid(request string) bool { return request != "" && len(prefix)+len(request) <= store.MaxKey }
+
 // Delete deletes the recording of a request. The error is ErrUnknown if there is none, or that of the
 // store.
 func (r *Recorder) Delete(ctx context.Context, request string) error {
-	n, err := r.remove(ctx, func() ([]string, error) {
-		if request == "" || len(prefix)+len(request) > store.MaxKey {
-			return nil, nil
-		}
-		values, err := r.values.Get(ctx, prefix+request)
-		if err != nil || len(values) == 0 || values[0] == nil {
-			return nil, err
-		}
-		return []string{request}, nil
-	})
+	if !valid(request) {
+		return ErrUnknown
+	}
+	n, err := r.remove(ctx, func() ([]string, error) { return []string{request}, nil })
 	if err == nil && n == 0 {
 		err = ErrUnknown
 	}
@@ -318,7 +307,7 @@ func (r *Recorder) DeleteAll(ctx context.Context, session string) (int, error) {
 			}
 			for _, e := range entries {
 				request, of, ok := strings.Cut(string(e), " ")
-				if ok && request != "" && len(prefix)+len(request) <= store.MaxKey && (session == "" || of == session) {
+				if ok && valid(request) && (session == "" || of == session) {
 					requests = append(requests, request)
 				}
 			}
@@ -348,7 +337,6 @@ func (r *Recorder) remove(ctx context.Context, find func() ([]string, error)) (i
 		r.mu.Unlock()
 		return 0, store.ErrClosed
 	}
-	r.start()
 	select {
 	case r.queue <- work:
 		r.mu.Unlock()
@@ -402,15 +390,11 @@ func indexOf(request string) string {
 // Close stores the waiting recordings. If ctx ends first, the rest is lost.
 func (r *Recorder) Close(ctx context.Context) {
 	r.mu.Lock()
-	running := r.queue != nil
-	if running && !r.closed {
+	if !r.closed {
+		r.closed = true
 		close(r.queue)
 	}
-	r.closed = true
 	r.mu.Unlock()
-	if !running {
-		return
-	}
 	select {
 	case <-r.done:
 	case <-ctx.Done():
