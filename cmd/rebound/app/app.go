@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -341,11 +342,7 @@ func (a *App) labels(cfg *configs.Config) telemetry.Labels {
 	for name, m := range cfg.Models {
 		n.Models[name] = []recovery.Target{}
 		for _, t := range m.Targets {
-			model := t.Model
-			if model == "" {
-				model = name
-			}
-			n.Models[name] = append(n.Models[name], recovery.Target{Upstream: t.Upstream, Model: model})
+			n.Models[name] = append(n.Models[name], recovery.Target{Upstream: t.Upstream, Model: cmp.Or(t.Model, name)})
 		}
 	}
 	for _, k := range cfg.Proxy.Auth.Keys {
@@ -523,7 +520,7 @@ func proxyHost(u upstream.Config) string {
 // closeExportTimeout is the time limit for exporting the last spans, including a new connection.
 const closeExportTimeout = 3 * time.Second
 
-// close releases everything, in the order of the dependencies.
+// close releases everything that New has made, in the order of the dependencies. The store must be open.
 func (a *App) close() {
 	a.losers.Close()
 	if a.stopHeartbeat != nil {
@@ -537,28 +534,18 @@ func (a *App) close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if a.planner != nil {
-		a.planner.Close()
-		a.webhook.Close()
-	}
-	if a.budgets != nil {
-		a.budgets.Close()
-	}
-	if a.fitter != nil {
-		_ = a.fitter.Close(ctx) // after the timeout, unwritten edits are lost
-	}
-	if a.outcomes != nil {
+	a.planner.Close()
+	a.webhook.Close()
+	a.budgets.Close()
+	_ = a.fitter.Close(ctx) // after the timeout, unwritten edits are lost
+	if a.outcomes != nil {  // build has made it
 		a.outcomes.Close()
 	}
-	if a.recorder != nil {
-		a.recorder.Close(ctx) // before the collector, which may take all the time
-	}
+	a.recorder.Close(ctx) // before the collector, which may take all the time
 	export, cancel := context.WithTimeout(context.Background(), closeExportTimeout)
 	defer cancel()
 	_ = a.hub.Close(export)
-	if a.limiter != nil {
-		a.limiter.Close()
-	}
+	a.limiter.Close()
 	a.mirror.Stop()
 	_ = a.store.Close()
 	for _, l := range []net.Listener{a.listener, a.adminListener} {

@@ -50,9 +50,8 @@ func (a *App) heartbeat() {
 	defer a.mirror.Remove(boardReplicas, a.hub.Replica())
 	for {
 		me := a.self()
-		if raw, err := json.Marshal(me); err == nil {
-			a.mirror.Post(boardReplicas, store.Field{Name: me.ID, Value: raw, Until: time.Now().Add(replicaGone)}, false)
-		}
+		raw, _ := json.Marshal(me) // texts and a time always marshal
+		a.mirror.Post(boardReplicas, store.Field{Name: me.ID, Value: raw, Until: time.Now().Add(replicaGone)}, false)
 		a.spending.post(a.mirror, me.ID)
 		select {
 		case <-tick.C:
