@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -92,11 +93,7 @@ func summarize(out io.Writer, c *configs.Config) {
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		var targets []string
 		for _, t := range c.Models[name].Targets {
-			model := t.Model
-			if model == "" {
-				model = name
-			}
-			targets = append(targets, t.Upstream+"/"+model)
+			targets = append(targets, t.Upstream+"/"+cmp.Or(t.Model, name))
 		}
 		row(title, "%s -> %s", name, strings.Join(targets, ", "))
 		title = ""

@@ -71,10 +71,11 @@ wrong command line.`,
 	why := cmd.Flags().Bool("why", false, `add "why": the rules that match (the first decides) and those that almost match, with what each found or missed`)
 	config := cmd.Flags().String("config", "", "also use the rules in this configuration `FILE` (classify.rules)")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		table, err := ruleTable(*config, p.env)
+		c, err := ruleConfig(*config, p.env)
 		if err != nil {
 			return inputError(err)
 		}
+		table := classify.New(configs.UpstreamRules, c.Classify.Rules...)
 		in, err := p.open(args)
 		if err != nil {
 			return err
@@ -85,16 +86,14 @@ wrong command line.`,
 	return cmd
 }
 
-// ruleTable returns the rules that a gateway with this configuration file uses; "" is no file.
-func ruleTable(config string, env configs.Env) (*classify.Table, error) {
-	if config == "" {
-		return classify.New(configs.UpstreamRules), nil
+// ruleConfig returns the configuration whose rules and strategies a command uses; "" is no file, and
+// then the environment does not count.
+func ruleConfig(file string, env configs.Env) (*configs.Config, error) {
+	if file == "" {
+		c := configs.Defaults()
+		return &c, nil
 	}
-	c, err := configs.Load(config, env)
-	if err != nil {
-		return nil, err
-	}
-	return classify.New(configs.UpstreamRules, c.Classify.Rules...), nil
+	return configs.Load(file, env)
 }
 
 // classifyLine classifies one line.

@@ -123,10 +123,11 @@ wrong command line.`,
 		case *why && !*results:
 			return usageError{errors.New("--why can only be used with --results")}
 		}
-		rules, advice, err := toolRules(*config, p.env)
+		c, err := ruleConfig(*config, p.env)
 		if err != nil {
 			return inputError(err)
 		}
+		rules := inspect.NewRules(configs.ToolRules, c.Inspect.Rules...)
 		if *results {
 			in, err := p.open(args)
 			if err != nil {
@@ -135,7 +136,7 @@ wrong command line.`,
 			defer in.Close()
 			return exit(eachLine("inspect", maxInspectLine, in, p.stdout, p.stderr, func(line []byte) (any, error) { return inspectLine(rules, line, *why) }))
 		}
-		steps, err := newInspectSteps(rules, advice)
+		steps, err := newInspectSteps(rules, c.Strategies)
 		if err != nil {
 			return inputError(err)
 		}
@@ -186,19 +187,6 @@ func inspectRequest(steps inspectSteps, raw []byte, all bool, stdout io.Writer) 
 		return inputError(fmt.Errorf("writing: %w", err))
 	}
 	return nil
-}
-
-// toolRules returns the rules for tool results and the strategies that a gateway with this
-// configuration file uses; "" is no file.
-func toolRules(config string, env configs.Env) (*inspect.Rules, annotate.Config, error) {
-	if config == "" {
-		return inspect.NewRules(configs.ToolRules), annotate.Defaults(), nil
-	}
-	c, err := configs.Load(config, env)
-	if err != nil {
-		return nil, annotate.Config{}, err
-	}
-	return inspect.NewRules(configs.ToolRules, c.Inspect.Rules...), c.Strategies, nil
 }
 
 // noObserver discards all events.

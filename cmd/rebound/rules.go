@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
@@ -40,19 +41,15 @@ Exit code: 0 done, 1 no such rule, 2 wrong command line or invalid configuration
 
 // listRules prints a line for each rule, or all of the rule with this name.
 func listRules(config, name string, env configs.Env, stdout io.Writer) error {
-	table, err := ruleTable(config, env)
+	c, err := ruleConfig(config, env)
 	if err != nil {
 		return inputError(err)
 	}
-	upstreams, err := table.Rules()
-	var rules *inspect.Rules
-	if err == nil {
-		rules, _, err = toolRules(config, env)
+	upstreams, err := classify.New(configs.UpstreamRules, c.Classify.Rules...).Rules()
+	if err != nil {
+		return inputError(err)
 	}
-	var tools *rule.List
-	if err == nil {
-		tools, err = rules.Rules()
-	}
+	tools, err := inspect.NewRules(configs.ToolRules, c.Inspect.Rules...).Rules()
 	if err != nil {
 		return inputError(err)
 	}

@@ -73,10 +73,7 @@ target, or with --model or --key for a model or a gateway key.`
 		if on {
 			return c.act(http.MethodDelete, "/rebound/switches?"+url.Values{"of": {of}, "name": {what}}.Encode(), nil, "%s %q: as configured", of, what)
 		}
-		body, err := json.Marshal(map[string]string{"of": of, "name": what, "mode": mode})
-		if err != nil {
-			return err
-		}
+		body, _ := json.Marshal(map[string]string{"of": of, "name": what, "mode": mode}) // strings always marshal
 		return c.act(http.MethodPost, "/rebound/switches", bytes.NewReader(body), "%s %q: %s", of, what, mode)
 	})
 }
