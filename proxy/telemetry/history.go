@@ -51,7 +51,11 @@ var isEventID = regexp.MustCompile(`^[0-9]{13}-[0-9a-f]{8}-[0-9]{1,18}$`)
 
 func (h *Hub) nextID(at time.Time) eventID {
 	h.count++
-	return eventID(fmt.Sprintf("%013d-%s-%d", max(0, at.UnixMilli())%1e13, h.replica, h.count))
+	return newID(at, h.replica, h.count)
+}
+
+func newID(at time.Time, replica string, number int) eventID {
+	return eventID(fmt.Sprintf("%013d-%s-%d", max(0, at.UnixMilli())%1e13, replica, number))
 }
 
 func (id eventID) replica() string {
@@ -178,9 +182,8 @@ type filter map[string][]string
 // filters are the valid fields of a filter.
 var filters = [...]string{"event", "session", "model", "target", "class", "request", "key", "status", "slower"}
 
-// readFilter reads the filter in a query; known is false if a parameter is neither a filter nor in
-// others.
-func readFilter(q url.Values, others ...string) (f filter, known bool) {
+// readFilter reads the filter in a query; known is false if it has an unknown parameter.
+func readFilter(q url.Values) (f filter, known bool) {
 	for name, values := range q {
 		switch {
 		case slices.Contains(filters[:], name):
@@ -188,7 +191,7 @@ func readFilter(q url.Values, others ...string) (f filter, known bool) {
 				f = filter{}
 			}
 			f[name] = values
-		case !slices.Contains(others, name):
+		case name != "last" && name != "requests":
 			return nil, false
 		}
 	}

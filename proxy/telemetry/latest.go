@@ -1,8 +1,6 @@
 package telemetry
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -42,19 +40,18 @@ func (k *latest) keep(ev *recovery.Event) {
 	k.n++
 }
 
-// messages renders the requests that pass f, oldest first.
+// messages renders the requests that pass f, in the order in which they ended.
 func (k *latest) messages(replica string, f filter) (list []message) {
 	k.mu.Lock()
-	ring, first := slices.Clone(k.ring), max(0, k.n-maxHealthy)
+	ring, n := slices.Clone(k.ring), k.n
 	k.mu.Unlock()
 	r := newRenderer()
-	for i := range ring {
-		n := first + (i-first%maxHealthy+maxHealthy)%maxHealthy
-		id := eventID(fmt.Sprintf("%013d-%s-%d", max(0, ring[i].Time.UnixMilli())%1e13, replica, healthyNumbers+n))
-		if m := (message{id: id, name: string(ring[i].Name), data: withID(id, r.render(record(&ring[i])))}); f.passes(m.data) {
+	for i := max(0, n-maxHealthy); i < n; i++ {
+		ev := &ring[i%maxHealthy]
+		id := newID(ev.Time, replica, healthyNumbers+i)
+		if m := (message{id: id, name: string(ev.Name), data: withID(id, r.render(record(ev)))}); f.passes(m.data) {
 			list = append(list, m)
 		}
 	}
-	slices.SortFunc(list, func(a, b message) int { return cmp.Compare(a.id, b.id) })
 	return list
 }

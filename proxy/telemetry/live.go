@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -36,7 +37,7 @@ const (
 func (h *Hub) Events() http.Handler { return http.HandlerFunc(h.serveEvents) }
 
 func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
-	ask, ok := readAsk(w, r, 0, "requests")
+	ask, ok := readAsk(w, r, 0)
 	if !ok {
 		return
 	}
@@ -78,7 +79,7 @@ func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
 // ?requests=1 adds the last thousand uneventful requests of this replica.
 func (h *Hub) History() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ask, ok := readAsk(w, r, usualHistory, "requests")
+		ask, ok := readAsk(w, r, usualHistory)
 		if !ok {
 			return
 		}
@@ -106,9 +107,8 @@ type ask struct {
 	wanted   filter
 }
 
-// readAsk reads a request for events, or refuses it. usual is the default number of past events,
-// others are further valid query parameters.
-func readAsk(w http.ResponseWriter, r *http.Request, usual int, others ...string) (a ask, ok bool) {
+// readAsk reads a request for events, or refuses it. usual is the default number of past events.
+func readAsk(w http.ResponseWriter, r *http.Request, usual int) (a ask, ok bool) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
 		refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "Events are read with GET.")
@@ -133,7 +133,7 @@ func readAsk(w http.ResponseWriter, r *http.Request, usual int, others ...string
 		a.requests = b
 	}
 	var known bool
-	if a.wanted, known = readFilter(q, append(others, "last")...); !known {
+	if a.wanted, known = readFilter(q); !known {
 		refuse(w, http.StatusBadRequest, "invalid_filter", "Events are filtered by event, session, model, target, class, request, key, status and slower.")
 		return a, false
 	}
@@ -222,13 +222,7 @@ func (w *eventWriter) add(m message) {
 	if m.lost > 0 {
 		w.dropped(m.lost)
 	}
-	w.buf.WriteString("id: ")
-	w.buf.WriteString(string(m.id))
-	w.buf.WriteString("\nevent: ")
-	w.buf.WriteString(m.name)
-	w.buf.WriteString("\ndata: ")
-	w.buf.Write(m.data)
-	w.buf.WriteString("\n\n")
+	fmt.Fprintf(&w.buf, "id: %s\nevent: %s\ndata: %s\n\n", m.id, m.name, m.data)
 }
 
 // addNew adds an event unless the reader already got it as history.
@@ -251,9 +245,7 @@ func (w *eventWriter) addQueued(sub *subscriber) {
 }
 
 func (w *eventWriter) dropped(n int) {
-	w.buf.WriteString("event: dropped\ndata: {\"dropped\":")
-	w.buf.WriteString(strconv.Itoa(n))
-	w.buf.WriteString("}\n\n")
+	fmt.Fprintf(&w.buf, "event: dropped\ndata: {\"dropped\":%d}\n\n", n)
 }
 
 // comment adds one line: an empty line after it would be an event for some readers.

@@ -211,9 +211,9 @@ func (l list) MarshalJSON() ([]byte, error) {
 }
 
 // MarshalText implements encoding.TextMarshaler, for the text format.
-func (l list) MarshalText() ([]byte, error) {
-	return []byte(clean(strings.Join(l, ","), maxCause)), nil
-}
+func (l list) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (l list) String() string { return clean(strings.Join(l, ","), maxCause) }
 
 // place returns a target without its key.
 func place(t recovery.Target) string {

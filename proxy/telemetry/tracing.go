@@ -2,8 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"encoding"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -79,12 +77,8 @@ func (r *traced) abandon() {
 // TraceAttempt begins the span of an attempt and returns the headers that let the upstream continue
 // the trace, or nil if the request is not traced.
 func (h *Hub) TraceAttempt(request string, number int, target recovery.Target) http.Header {
-	v, ok := h.tracing.requests.Load(request)
-	if !ok {
-		return nil
-	}
-	r := v.(*traced)
-	if r.span == nil {
+	r := h.tracing.find(request)
+	if r == nil || r.span == nil {
 		return nil
 	}
 	ctx, span := h.tracing.tracer.Start(r.ctx, spanName(r.operation, target.Model), trace.WithSpanKind(trace.SpanKindClient))
@@ -235,12 +229,8 @@ func appendField(out []attribute.KeyValue, key string, v slog.Value) []attribute
 		}
 		return out
 	}
-	switch list := v.Any().(type) {
-	case tries: // each attempt has its own span
-		return out
-	case encoding.TextMarshaler:
-		b, _ := list.MarshalText() // the types of this package never fail
-		return append(out, attribute.String(key, string(b)))
+	if names, ok := v.Any().(list); ok { // anything else is the attempts, which have spans of their own
+		out = append(out, attribute.String(key, names.String()))
 	}
-	return append(out, attribute.String(key, fmt.Sprint(v.Any())))
+	return out
 }
