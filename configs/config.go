@@ -257,17 +257,22 @@ func (r *reader) chooseDefault(c *Config) {
 	declared := slices.Sorted(maps.Keys(c.Upstreams))
 	switch {
 	case r.has("default_upstream"):
-		if s := nearest(c.DefaultUpstream, declared); s != "" {
-			r.report("default_upstream", "no upstream is called %s: did you mean %s?", quote(c.DefaultUpstream), s)
-			return
-		}
-		r.report("default_upstream", "no upstream is called %s: name one of %s", quote(c.DefaultUpstream), list(declared))
+		r.reportUpstream("default_upstream", c.DefaultUpstream, declared, "name one of ")
 	case len(declared) == 1:
 		c.DefaultUpstream = declared[0]
 	default:
 		at := r.find("upstreams")
 		r.reportAt(at, false, "default_upstream", "is needed, because no upstream is called default: name one of %s", list(declared))
 	}
+}
+
+// reportUpstream reports a name that no upstream has, with the most similar one, or else the advice and all names.
+func (r *reader) reportUpstream(key, name string, declared []string, advice string) {
+	advice += list(declared)
+	if s := nearest(name, declared); s != "" {
+		advice = "did you mean " + s + "?"
+	}
+	r.report(key, "no upstream is called %s: %s", quote(name), advice)
 }
 
 // DefaultOf returns the upstream of an API for models that are not configured: the default upstream if it has that API,

@@ -330,12 +330,12 @@ func (r *reader) enter(p pair, path string) bool {
 	return true
 }
 
-func names(known []field) string {
+func names(known []field) []string {
 	out := make([]string, len(known))
 	for i, f := range known {
 		out[i] = f.name
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 // schema calls visit for every key that a type can have, lists and maps included.
@@ -362,10 +362,7 @@ func unknownKey(name, parent string, known []field) string {
 			return "unknown key: secrets never stand in this file; name an environment variable or a file that holds it (" + ways + ")"
 		}
 	}
-	var here, elsewhere []string
-	for _, f := range known {
-		here = append(here, f.name)
-	}
+	here, elsewhere := names(known), []string(nil)
 	schema(reflect.TypeFor[Config](), "", func(key, n string, _ reflect.Type) {
 		if n == name && !strings.Contains(key, "NAME") && !strings.Contains(key, "[]") {
 			elsewhere = append(elsewhere, key)
@@ -381,7 +378,7 @@ func unknownKey(name, parent string, known []field) string {
 	if parent != "" {
 		where = "under " + parent
 	}
-	return fmt.Sprintf("unknown key: %s there are %s", where, names(known))
+	return fmt.Sprintf("unknown key: %s there are %s", where, strings.Join(here, ", "))
 }
 
 // secretKeys lists the known keys that name a secret.

@@ -82,10 +82,7 @@ func (r *reader) parseText(data []byte) (n ast.Node, at place, err error) {
 		return nil, place{}, errors.New("is not valid YAML: check indentation, quotes and brackets")
 	}
 	for _, doc := range file.Docs {
-		if doc == nil || doc.Body == nil || doc.Body.Type() == ast.CommentType {
-			continue
-		}
-		if doc.Body.Type() == ast.DirectiveType {
+		if doc == nil || doc.Body == nil || doc.Body.Type() == ast.CommentType || doc.Body.Type() == ast.DirectiveType {
 			continue
 		}
 		if n != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -49,7 +48,7 @@ func render(b *strings.Builder, v reflect.Value, key, indent string) {
 			renderEntry(b, f.name, v.FieldByIndex(f.index), joinKey(key, f.name), indent)
 		}
 	case reflect.Map:
-		for _, name := range slices.Sorted(maps.Keys(mapNames(v))) {
+		for _, name := range mapNames(v) {
 			renderEntry(b, Scalar(name), v.MapIndex(reflect.ValueOf(name)), childKey(key, name), indent)
 		}
 	}

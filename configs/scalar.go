@@ -24,7 +24,7 @@ func example(t reflect.Type) string {
 	case t.Kind() == reflect.String:
 		return "single value (text)"
 	case t.Kind() == reflect.Struct:
-		return "map with some of " + names(fields(t))
+		return "map with some of " + strings.Join(names(fields(t)), ", ")
 	case t.Kind() == reflect.Map:
 		return "map of name: value"
 	case t.Kind() == reflect.Slice:

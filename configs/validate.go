@@ -60,18 +60,19 @@ func (r *reader) validateValue(v reflect.Value, key string) {
 			}
 		}
 	case reflect.Map:
-		for _, name := range slices.Sorted(maps.Keys(mapNames(v))) {
+		for _, name := range mapNames(v) {
 			r.validateValue(v.MapIndex(reflect.ValueOf(name)), childKey(key, name))
 		}
 	}
 }
 
-func mapNames(v reflect.Value) map[string]bool {
-	out := map[string]bool{}
+// mapNames returns the keys of a map, sorted.
+func mapNames(v reflect.Value) (names []string) {
 	for _, k := range v.MapKeys() {
-		out[k.String()] = true
+		names = append(names, k.String())
 	}
-	return out
+	slices.Sort(names)
+	return names
 }
 
 // keyPath matches the path of a key at the beginning of a message: limits.body, keys[0].env, prices["m"].input.
@@ -296,11 +297,7 @@ func (r *reader) checkModel(c *Config, name string, m route.Model) {
 	for i, t := range m.Targets {
 		at := fmt.Sprintf("%s.targets[%d].upstream", key, i)
 		if _, ok := c.Upstreams[t.Upstream]; !ok && t.Upstream != "" && !r.failed(at) {
-			if s := nearest(t.Upstream, declared); s != "" {
-				r.report(at, "no upstream is called %s: did you mean %s?", quote(t.Upstream), s)
-			} else {
-				r.report(at, "no upstream is called %s: declare it under upstreams, or name one of %s", quote(t.Upstream), list(declared))
-			}
+			r.reportUpstream(at, t.Upstream, declared, "declare it under upstreams, or name one of ")
 		}
 		r.checkWeight(fmt.Sprintf("%s.targets[%d]", key, i), t.Weight)
 	}
