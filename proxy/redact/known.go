@@ -36,10 +36,10 @@ func NewKnown(secrets []string, least int) *Known {
 		s.add(k)
 		s.add(url.QueryEscape(k))
 		s.add(url.PathEscape(k))
-		if quoted, err := json.Marshal(k); err == nil {
-			s.add(string(quoted[1 : len(quoted)-1]))
-			s.add(strings.ReplaceAll(string(quoted[1:len(quoted)-1]), "/", `\/`))
-		}
+		quoted, _ := json.Marshal(k) // a string always marshals
+		inside := string(quoted[1 : len(quoted)-1])
+		s.add(inside)
+		s.add(strings.ReplaceAll(inside, "/", `\/`))
 	}
 	if len(s.nodes) == 1 {
 		return nil
