@@ -50,8 +50,8 @@ func trials(n int) []trial {
 	}
 }
 
-// lab runs every trial and prints a table in Markdown.
-func lab(ctx context.Context, gateway, server, model string, n int, out io.Writer) error {
+// lab runs the trials whose name contains only, and prints a table in Markdown.
+func lab(ctx context.Context, gateway, server, model, only string, n int, out io.Writer) error {
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -68,6 +68,9 @@ func lab(ctx context.Context, gateway, server, model string, n int, out io.Write
 	}
 	fmt.Fprintf(out, "| %s | counts | straight | through Rebound | of |\n|---|---|---|---|---|\n", strings.TrimSuffix(filepath.Base(model), ".gguf"))
 	for _, t := range trials(n) {
+		if !strings.Contains(t.name, only) {
+			continue
+		}
 		var right [2]int
 		for way := range right {
 			if right[way], err = t.run(ctx, gateway, "127.0.0.1:"+port, way == 1); err != nil {

@@ -37,7 +37,7 @@ func main() {
 	if os.Getenv(envModel) != "" {
 		err = front(ctx) // the tests have started it as their server
 	} else {
-		only := flag.String("k", "", "run only tests with such a `NAME`, as pytest's -k")
+		only := flag.String("k", "", "run only tests with such a `NAME`, as pytest's -k, or trials of -lab whose name contains it")
 		model := flag.String("lab", "", "ask the model of this `FILE` (GGUF), straight and through the gateway, and print a table")
 		server := flag.String("server", "", "llama-server's `PROGRAM` for -lab (default: the one built here)")
 		count := flag.Int("n", 40, "how often -lab asks each thing")
@@ -69,7 +69,7 @@ func run(ctx context.Context, only, model, server string, count int) error {
 		return err
 	}
 	if model != "" {
-		return lab(ctx, t.gateway(), server, model, count, os.Stdout)
+		return lab(ctx, t.gateway(), server, model, only, count, os.Stdout)
 	}
 	return t.compare(ctx, only)
 }
