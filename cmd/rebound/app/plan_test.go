@@ -138,6 +138,14 @@ func (g *gateway) waitPlanner() {
 	})
 }
 
+// allPlans stops the gateway, which writes the events that still wait for the log, and returns those of plans.
+func (g *gateway) allPlans() []map[string]any {
+	if err := g.stop(); err != nil {
+		g.t.Error(err)
+	}
+	return g.log.lines(g.t, isEvent("plan_made"))
+}
+
 // planJSON is the answer of a planner.
 func planJSON(strategy, action string, confidence float64) string {
 	return fmt.Sprintf(`{"strategy":%q,"reasoning":"The lookup shows the number as ref.","action":{%s},"expectedOutcome":"the entries","confidence":%g,"progress":{"percent":40,"blockers":["the number"],"nextMilestone":"read them"}}`,
@@ -218,7 +226,7 @@ func TestPlanSolves(t *testing.T) {
 			t.Errorf("the planner was not told %q", want)
 		}
 	}
-	list := g.log.lines(t, isEvent("plan_made"))
+	list := g.allPlans()
 	if len(list) != 1 || list[0]["strategy"] != "parameter-adjustment" || list[0]["band"] != "act" || list[0]["source"] != "planner" || list[0]["percent"] != 40.0 {
 		t.Errorf("events: %v", list)
 	}
@@ -273,7 +281,7 @@ func TestPlanObserves(t *testing.T) {
 			if name == "observe" {
 				eventually(t, 10*time.Second, "the plan is made", func() bool { return len(g.log.lines(t, isEvent("plan_made"))) > 0 })
 			}
-			list := g.log.lines(t, isEvent("plan_made"))
+			list := g.allPlans()
 			if name != "observe" && len(list)+len(k.asked) != 0 || name == "observe" && (len(list) != 1 || list[0]["observed"] != true) {
 				t.Errorf("%d questions, events %v", len(k.asked), list)
 			}
@@ -322,7 +330,7 @@ func TestPlanStrategies(t *testing.T) {
 			if !strings.HasPrefix(k.credentials[0], "Bearer sk-key-") {
 				t.Errorf("the planner got the credential %q", k.credentials[0])
 			}
-			list := g.log.lines(t, isEvent("plan_made"))
+			list := g.allPlans()
 			if len(list) == 0 || list[0]["strategy"] != c.strategy || list[0]["confidence"] != c.confidence || list[0]["cost"] == nil || list[0]["duration_ms"] == nil {
 				t.Errorf("events: %v", list)
 			}
@@ -359,7 +367,7 @@ func TestPlanUseless(t *testing.T) {
 					t.Errorf("it had to call %q: %s", k.choice[i], k.notes[i])
 				}
 			}
-			list := g.log.lines(t, isEvent("plan_made"))
+			list := g.allPlans()
 			// On a busy machine the slow planner is given up on before the agent is back.
 			said := strings.Contains(fmt.Sprint(list), c.cause) || name == "slow" && strings.Contains(fmt.Sprint(list), "timeout")
 			if len(list) == 0 || list[0]["source"] != "heuristic" || list[0]["strategy"] != "parameter-adjustment" || !said {
@@ -393,7 +401,7 @@ func TestPlanIsPaid(t *testing.T) {
 	eventually(t, 10*time.Second, "the plan is paid", func() bool {
 		return strings.Contains(g.metrics(), "rebound_key_spent_total{key=\"alice\"} 1.5\n") // 900 and 60 tokens
 	})
-	if list := g.log.lines(t, isEvent("plan_made")); len(list) != 1 || list[0]["spent"] != 1.5 {
+	if list := g.allPlans(); len(list) != 1 || list[0]["spent"] != 1.5 {
 		t.Errorf("events: %v", list)
 	}
 }
@@ -426,7 +434,7 @@ func TestPlanInjection(t *testing.T) {
 			if parts := strings.Split(prompt, mark+"\n"); mark == "" || len(parts)%2 == 0 || strings.Contains(outsideFences(parts), "EVIL") {
 				t.Errorf("what a tool printed is not data in the prompt:\n%s", prompt)
 			}
-			for _, l := range g.log.lines(t, isEvent("plan_made")) {
+			for _, l := range g.allPlans() {
 				if l["source"] != "heuristic" {
 					t.Errorf("it was taken: %v", l)
 				}
