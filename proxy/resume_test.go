@@ -34,6 +34,7 @@ var written = map[string]string{
 	"table":    "| file | lines | errors |\n|---|---|---|\n| lexer.go | 120 | 0 |\n| parser.go | 310 | 2 |\n| token.go | 44 | 0 |\n| tree.go | 95 | 1 |\n\nTwo files have errors.",
 	"japanese": "構文解析器は同じトークンを二度読んでいます。最初に字句解析器がそれを渡し、次に構文解析器がもう一度覗きます。位置を覚えておけば、二度目は何も変わりません。",
 	"greek":    "Ο αναλυτής διαβάζει το ίδιο σύμβολο δύο φορές. Πρώτα το δίνει ο λεξικός αναλυτής και μετά το κοιτάζει ξανά ο συντακτικός. Η λύση είναι να θυμάται τη θέση του.",
+	"json":     `{"a": ["The first of a few values", "the second of them"], "b": "and the last one of them"}`,
 	"emoji":    "All tests pass 🎉🎉. The first 🧪 took two seconds ⏱️, the second one 🧪 took three, and the third 👩‍👩‍👧‍👦 family of tests is skipped 🚧 until Monday 📅.",
 }
 
@@ -147,6 +148,9 @@ func startSampler(t *testing.T, owner string, more ...string) (*gateway, *sample
 func TestSampledCut(t *testing.T) {
 	g, s := startSampler(t, "")
 	for kind, text := range written {
+		if kind == "json" {
+			continue // see TestSampledNever
+		}
 		for does, completes := range map[string]bool{
 			"words": true, "blanks": true, "at once": true, "whole": true, "sentence": true, "cut again": true,
 			"anew": false, "anew alike": false, "apologises": false, "forgets": false, "little": false,
@@ -188,7 +192,6 @@ func TestSampledCut(t *testing.T) {
 // to ask for the same once more.
 func TestSampledNever(t *testing.T) {
 	t.Parallel()
-	written["json"] = `{"a": ["The first of a few values", "the second of them"], "b": "and the last one of them"}`
 	g, s := startSampler(t, "")
 	for name, c := range map[string]struct{ model, extra string }{
 		"looks like JSON": {"json:words", ""},
