@@ -16,7 +16,7 @@ PACKAGES    := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 .PHONY: help run build demo attack check-deploy test test-long slow race e2e e2e-all llama lab collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs recording servers vuln release publish docker clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 run: build ## build and start the gateway: no configuration, no Redis
 	@exec bin/rebound serve
