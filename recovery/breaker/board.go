@@ -181,7 +181,7 @@ func (s *Set) Marks() (marks []recovery.Mark) {
 		return true
 	})
 	for t, e := range s.targets {
-		e.clients.Each(func(client string, p *personal) bool {
+		e.clients.Each(func(client string, p *clientCircuit) bool {
 			if p.open && now.Before(p.until.Add(2*s.cfg.OpenMax)) {
 				marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkClient, Item: string(recovery.MarkBreaker),
 					Detail: "probed every " + p.length.String(), Evidence: strings.TrimSpace(p.class + " for " + client + " alone"), Since: p.since, Until: p.until})
@@ -234,7 +234,7 @@ func (s *Set) Clear(name, item string) {
 		for t, e := range s.targets {
 			if t.String() == name {
 				e.forget()
-				e.clients.DeleteFunc(func(string, *personal) bool { return true })
+				e.clients.DeleteFunc(func(string, *clientCircuit) bool { return true })
 			}
 		}
 	}

@@ -17,8 +17,8 @@ type circuit struct {
 	opened time.Time // when the circuit last opened; zero once probes have succeeded
 }
 
-// personal is the circuit of one client, for failures that only its requests cause.
-type personal struct {
+// clientCircuit is the circuit of one client, for failures that only its requests cause.
+type clientCircuit struct {
 	circuit
 	opening
 }
@@ -86,7 +86,7 @@ func (c *circuit) judge(cfg *Config, o opening, probe, failed bool, now time.Tim
 // or, if no other client's requests failed, that of its own client. It returns the events to send.
 func (s *Set) record(ticket recovery.Ticket, e *target, o recovery.Outcome, failed bool, now time.Time) (events []recovery.Event) {
 	e.count(now, s.cfg.Window, failed, o.Success)
-	p := s.personal(e, ticket.Client, failed, now)
+	p := s.circuitAfter(e, ticket.Client, failed, now)
 	if p != nil {
 		p.count(now, s.cfg.Window, failed, o.Success)
 	}
@@ -136,8 +136,8 @@ func changed(events []recovery.Event, name recovery.EventName, now time.Time, t 
 	return append(events, recovery.Event{Name: name, Time: now, Target: t.Keyless(), Origin: recovery.Origin{Key: client}, Class: recovery.Class(o.class), Until: o.until})
 }
 
-// clientCircuit returns the circuit of a client, nil if it has none. It closes a circuit that had no traffic for a while.
-func (s *Set) clientCircuit(e *target, client string, now time.Time) *personal {
+// circuitOf returns the circuit of a client, nil if it has none. It closes a circuit that had no traffic for a while.
+func (s *Set) circuitOf(e *target, client string, now time.Time) *clientCircuit {
 	p, _ := e.clients.Get(client)
 	if p != nil && p.open && now.After(p.until.Add(2*s.cfg.OpenMax)) {
 		p.opening = opening{}
@@ -145,17 +145,17 @@ func (s *Set) clientCircuit(e *target, client string, now time.Time) *personal {
 	return p
 }
 
-// maxPersonal limits the clients of one target whose failures are counted separately.
-const maxPersonal = 64
+// maxClientCircuits limits the clients of one target whose failures are counted separately.
+const maxClientCircuits = 64
 
-// personal returns the circuit of a client, and creates one after a failure. It returns nil if none of the client's
-// requests failed, or if there is no other client.
-func (s *Set) personal(e *target, client string, failed bool, now time.Time) *personal {
+// circuitAfter returns the circuit of a client after an attempt, and creates it after a failure. It returns nil if none of
+// the client's requests failed, or if there is no other client.
+func (s *Set) circuitAfter(e *target, client string, failed bool, now time.Time) *clientCircuit {
 	p, ok := e.clients.Get(client)
 	if ok || !failed || client == "" || s.onlyClient(client, now) {
 		return p
 	}
-	p = &personal{}
+	p = &clientCircuit{}
 	e.clients.Put(client, p, 1)
 	return p
 }
@@ -167,7 +167,7 @@ func (s *Set) shared(e *target, client string, now time.Time) bool {
 		return true
 	}
 	others := 0
-	e.clients.Each(func(name string, p *personal) bool {
+	e.clients.Each(func(name string, p *clientCircuit) bool {
 		p.advance(now, s.cfg.Window)
 		if _, failed := p.sum(); name != client {
 			others += failed

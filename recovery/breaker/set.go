@@ -62,7 +62,7 @@ type target struct {
 	field    string // its name on the board
 	inFlight int
 	resends  int
-	clients  *store.Cache[string, *personal] // clients whose requests failed
+	clients  *store.Cache[string, *clientCircuit] // clients whose requests failed
 	used     time.Time
 }
 
@@ -73,7 +73,7 @@ func (s *Set) target(t recovery.Target) *target {
 		if len(s.targets) >= maxTargets {
 			s.evict()
 		}
-		e = &target{set: s, field: t.Upstream + "/" + t.Model, clients: store.NewCache[string, *personal](maxPersonal)}
+		e = &target{set: s, field: t.Upstream + "/" + t.Model, clients: store.NewCache[string, *clientCircuit](maxClientCircuits)}
 		s.targets[t] = e
 	}
 	return e
@@ -126,11 +126,11 @@ func (v view) Check(t recovery.Target) recovery.Status {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	e, now := v.target(t), time.Now()
-	return v.status(t, e, v.clientCircuit(e, v.client, now), v.opened(e, now), now)
+	return v.status(t, e, v.circuitOf(e, v.client, now), v.opened(e, now), now)
 }
 
 // status returns the status of a target for the client with circuit p, which may be nil.
-func (s *Set) status(t recovery.Target, e *target, p *personal, o opening, now time.Time) recovery.Status {
+func (s *Set) status(t recovery.Target, e *target, p *clientCircuit, o opening, now time.Time) recovery.Status {
 	if st := o.status(e.probes, now); st.Open {
 		return st
 	}
@@ -176,7 +176,7 @@ func (v view) Begin(t recovery.Target, now time.Time, resend, force bool) (recov
 	defer s.mu.Unlock()
 	s.sawClient(client, now)
 	e := s.target(t)
-	o, p := s.opened(e, now), s.clientCircuit(e, client, now)
+	o, p := s.opened(e, now), s.circuitOf(e, client, now)
 	ticket := recovery.Ticket{Place: e, Target: t, Client: client, Resend: resend}
 	if !force {
 		if st := s.status(t, e, p, o, now); !st.Ready {
