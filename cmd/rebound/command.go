@@ -82,9 +82,10 @@ func (p *program) run(args []string) int {
 func (p *program) commands() *cobra.Command {
 	root := p.serveCommand()
 	root.Use = "rebound"
-	root.Short = "An OpenAI-compatible gateway that recovers from failures before the client notices"
-	root.Long = `Rebound is an OpenAI-compatible gateway that recovers from upstream failures before
-the client notices them. Without a command it starts the gateway, like "rebound serve".`
+	root.Short = "A gateway for OpenAI-compatible APIs and Anthropic's that recovers from failures before the client notices"
+	root.Long = `Rebound is a gateway in front of any OpenAI-compatible API and of Anthropic's Messages
+API. It recovers from upstream failures before the client notices them. Without a
+command it starts the gateway, like "rebound serve".`
 	root.Version = buildVersion()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SuggestionsMinimumDistance = 2

@@ -23,7 +23,7 @@ func (p *program) crashtestCommand() *cobra.Command {
 	o := demo.CrashOptions{Version: buildVersion(), Progress: p.stderr}
 	cmd := &cobra.Command{
 		Use:   "crashtest URL",
-		Short: "Run faults against any OpenAI-compatible gateway",
+		Short: "Run provider faults against any LLM gateway",
 		Long: `Runs provider faults against the gateway with the base URL URL. For each fault it prints
 what a client gets with and without the gateway, the number of requests, and the time.
 

@@ -39,10 +39,10 @@ func runDemo(page, verbose bool, listen string, stdout io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	kept, err := demo.Run(ctx, stdout, demo.Options{
+	asExpected, err := demo.Run(ctx, stdout, demo.Options{
 		Verbose: verbose, Colour: wantsColour(stdout), Version: buildVersion(), Listen: listen,
 	})
-	if err == nil && !kept {
+	if err == nil && !asExpected {
 		return exit(1)
 	}
 	return err

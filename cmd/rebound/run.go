@@ -34,11 +34,13 @@ func (p *program) runCommand() *cobra.Command {
 		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "Run one program behind a private gateway, which ends with it",
 		Long: `Starts a gateway on a free port of this machine, and then the program with its base
-URL set to that gateway. It writes nothing to the program's configuration, passes the
-program's credential through, and only the program knows the address. Requests go to
-the provider in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, or else to OpenAI and
-Anthropic; if a configuration file has keys, to its upstreams. --list shows how each
-known program is configured.
+URL set to that gateway. It writes nothing to the program's configuration and passes
+the program's credential through. The address contains a random token, so that other
+users of the machine cannot use the gateway, unless the program gets the address as an
+argument (--list). Requests go to the provider in --upstream, in Claude Code's own
+settings, or in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, or else to OpenAI and Anthropic;
+if a configuration file has keys, to its upstreams. --list shows how each known program
+is configured.
 
 Exit code: that of the program, 127 if it cannot be found, 126 if it cannot be
 started, 1 if the gateway cannot be started, 2 for a wrong command line or a login

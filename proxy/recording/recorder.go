@@ -248,7 +248,7 @@ func (r *Recorder) store(c *Recording, p *coding.Packer) error {
 
 // Errors of recordings that cannot be shown.
 var (
-	ErrOff     = errors.New("recording is off: recording.key_env turns it on")
+	ErrOff     = errors.New("recording is off: recording.key_env or recording.key_file turns it on")
 	ErrUnknown = errors.New("nothing is recorded of this request, or not any more")
 	ErrKey     = errors.New("this request was recorded with another key")
 

@@ -95,7 +95,7 @@ func noTextIsKept(t *testing.T, recorded bool) {
 			t.Fatalf("%s is not recorded: %s", request, shown)
 		}
 	}
-	if !recorded && strings.TrimSpace(shown) != `{"why":"recording is off: recording.key_env turns it on"}` {
+	if !recorded && strings.TrimSpace(shown) != `{"why":"recording is off: recording.key_env or recording.key_file turns it on"}` {
 		t.Errorf("without recording: %s", shown)
 	}
 	if recorded && (!strings.Contains(gjson.Get(shown, "client.body").Raw, mark) || len(gjson.Get(shown, "attempts.0.body").Raw) >= len(gjson.Get(shown, "client.body").Raw)) {
