@@ -30,8 +30,8 @@ func (c client) may(model string) bool { return len(c.models) == 0 || slices.Con
 // restricted reports whether the client may use only certain models.
 func (c client) restricted() bool { return len(c.models) > 0 }
 
-// sign adds the client's key name to an error of the gateway's own, for its event.
-func (c client) sign(err *error) {
+// nameIn sets the client's key name in an error of the gateway's own, for its event.
+func (c client) nameIn(err *error) {
 	if e, ok := (*err).(*Error); ok {
 		e.key = c.name
 	}
@@ -46,7 +46,7 @@ func (s *Server) admitted(serve func(c echo.Context, core *Core, who client) err
 		if err != nil {
 			return err
 		}
-		defer who.sign(&err)
+		defer who.nameIn(&err)
 		leave, err := s.reservePlace(who, core.Config.Limits.Concurrent)
 		if err != nil {
 			return err

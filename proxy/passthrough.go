@@ -98,7 +98,8 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	return p.deliver(c, resp)
 }
 
-// report observes the request's event, with its usage and cost, when it has ended.
+// report completes the event of a request that has ended with its usage and cost, charges the client's limits, and sends
+// the event to the observer.
 func (p *passage) report(model string) {
 	if p.answer != nil {
 		most := len(p.up.Body) + maxUnseen

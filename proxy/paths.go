@@ -98,8 +98,8 @@ func (c client) opens(parts []string) bool {
 // keys.
 func (k *Core) separatesClients() bool { return len(k.Config.Auth.Keys) > 1 }
 
-// permits refuses paths that a gateway key may not use: those that manage the operator's account and,
-// with several keys, all that are not known to separate them.
+// permits returns an error for a path that a gateway key may not use: one that manages the operator's account or, with
+// several keys, one that is not known to keep their data apart.
 func (k *Core) permits(who client, r *http.Request, parts []string) error {
 	if who.passes || who.opens(parts) || len(parts) == 0 {
 		return nil

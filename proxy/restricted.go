@@ -131,19 +131,20 @@ func (k *Core) recordOwner(ctx context.Context, owner string, t recovery.Target,
 	if k.Upstreams[t.Upstream].OwnKeys() {
 		made.Key = t.Key
 	}
-	resp.Body = &claiming{ReadCloser: resp.Body, claim: func(id string) { k.Owners.Claim(ctx, made, id) }}
+	resp.Body = &claimReader{ReadCloser: resp.Body, claim: func(id string) { k.Owners.Claim(ctx, made, id) }}
 }
 
 // maxClaim is how much of an answer is searched for its id, in bytes.
 const maxClaim = 64 << 10
 
-type claiming struct {
+// claimReader is an answer that calls claim with its id as soon as that has been read.
+type claimReader struct {
 	io.ReadCloser
 	claim func(id string) // nil once it is done
 	seen  []byte
 }
 
-func (r *claiming) Read(p []byte) (int, error) {
+func (r *claimReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	if r.claim == nil {
 		return n, err

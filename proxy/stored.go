@@ -66,7 +66,7 @@ func (k *Core) keeps(x *recovery.Exchange) bool {
 	return k.Vault != nil && x.Mode == recovery.ModeAct && x.Streaming && x.Body.State().Stored && k.Vault.Holds(x.Secret, len(x.Body.Raw())+answerRoom)
 }
 
-// keep stores the contents of a response that no server has as the client received it.
+// keep stores the contents of a response that no provider stores in the form in which the client received it.
 func (s *sender) keep(ctx context.Context, id string, output []byte) {
 	turn, items := s.x.Body.Turn(output)
 	raw, err := json.Marshal(turn)

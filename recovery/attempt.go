@@ -437,7 +437,8 @@ func (r *run) keepFlawed(answer Answer, f *Failure) {
 	r.discard(old)
 }
 
-// fits reports whether the kept answer still continues what the client has received at a later failure.
+// fits reports whether the client had received the same at the later failure f as when the answer was kept, so that the
+// answer still continues it.
 func (k kept) fits(f *Failure) bool {
 	return k.answer != nil && f.Released == k.failure.Released && f.Sent == k.failure.Sent
 }

@@ -106,7 +106,7 @@ type Learned struct {
 	Wishes       []Wish           `json:"wishes,omitempty"` // if strategies.remember is on
 }
 
-// Wish lists what the persons of a client ruled out in earlier sessions.
+// Wish lists what the users of a client forbade in earlier sessions.
 type Wish struct {
 	Key      string    `json:"key"`       // a gateway key's name, or a hash of the client's credential
 	RuledOut []string  `json:"ruled_out"` // names of deeds

@@ -128,7 +128,7 @@ type Findings struct {
 	Failing  []Category    // kinds of recent failures, if there are three or more: the environment may be broken
 	Plan     *Plan         // a planner's proposal for a stuck agent; nil for none
 	Progress Progress      // the agent's progress; zero if nothing is wrong
-	Barred   Deeds         // actions that persons or instructions rule out; set only if something is wrong
+	Barred   Deeds         // actions that users or instructions forbid; set only if something is wrong
 	Guidance string        // the note for the model, on every attempt; empty for none
 	Force    string        // the tool that the model must call; empty leaves the choice to the model
 	Reply    *Reply        // the gateway's own answer, in place of any attempt

@@ -30,8 +30,8 @@ func forecast(r *Request) Call {
 	return Call{Name: "get_forecast", Arguments: `{"city":"Oslo","days":3}`}
 }
 
-// named is a good call whose name is spelled in another way.
-func named(good func(r *Request) Call, spell func(name string) string) func(r *Request) Reply {
+// misnamed is a good call whose name is spelled in another way.
+func misnamed(good func(r *Request) Call, spell func(name string) string) func(r *Request) Reply {
 	return func(r *Request) Reply {
 		c := good(r)
 		c.Name = spell(c.Name)
@@ -113,7 +113,8 @@ var refusedCall = bounded(func(r *Request) Reply {
 	}}))}
 })
 
-// breaksOff reads the plan, but its first answers stop in the middle of the call.
+// breaksOff is a model that reads the plan, but whose first answers, so many times, stop in the middle of the call. clean
+// ends them without breaking the connection.
 func breaksOff(text string, times int, clean bool) Play {
 	return func(r *Request) Reply {
 		if last, ok := readsPlan(r); ok {
@@ -143,7 +144,7 @@ func breaksAtTheEnd(r *Request) Reply {
 	return last
 }
 
-// otherText is breaksOff whose model says something else each time.
+// otherText breaks off in its first answer, and its next one has another text.
 func otherText(r *Request) Reply {
 	if last, ok := readsPlan(r); ok {
 		return last

@@ -155,7 +155,7 @@ func (q *Request) events(id string, r *Reply) (out [][]byte) {
 	return out
 }
 
-// send writes an answer; a client that left is seen by the checks.
+// send writes an answer. It returns no error if the client left: the checks see that.
 func (a *answer) send(ctx context.Context, w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	if a.stream {

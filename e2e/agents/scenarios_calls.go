@@ -80,9 +80,9 @@ func loopsDie(python, node string) map[string][]Check {
 // badCalls are scenarios about one call.
 func badCalls() (out []Scenario) {
 	for _, b := range []bad{
-		{name: "name-prefix", want: "functions.read_file is the tool read_file", reply: named(plan, prefixed), straight: dies("ModelBehaviorError", OpenAIAgents)},
-		{name: "name-case", want: "Read_File is the tool read_file", reply: named(plan, inCapitals), guessed: true, straight: dies("ModelBehaviorError", OpenAIAgents)},
-		{name: "name-unknown", want: "a name that is near nothing is asked again", reply: named(plan, oracle), reasks: 1, straight: dies("ModelBehaviorError", OpenAIAgents)},
+		{name: "name-prefix", want: "functions.read_file is the tool read_file", reply: misnamed(plan, prefixed), straight: dies("ModelBehaviorError", OpenAIAgents)},
+		{name: "name-case", want: "Read_File is the tool read_file", reply: misnamed(plan, inCapitals), guessed: true, straight: dies("ModelBehaviorError", OpenAIAgents)},
+		{name: "name-unknown", want: "a name that is near nothing is asked again", reply: misnamed(plan, oracle), reasks: 1, straight: dies("ModelBehaviorError", OpenAIAgents)},
 		{
 			name: "args-cut", want: "arguments that stop inside a value are asked again, never guessed", reply: with(plan, cutOff), reasks: 1,
 			straight: map[string][]Check{
@@ -150,7 +150,7 @@ func brokenStreams() []Scenario {
 	return append(all,
 		Scenario{
 			Name: "stubborn", Want: "a model that never learns a tool's name is asked again twice each time, no more, and its answer passes as it is",
-			Files: planFiles(), Prompts: []string{planPrompt}, Play: bounded(named(plan, oracle)), Clients: []string{LangGraph, PydanticAI, Vercel, OpenAIAgents},
+			Files: planFiles(), Prompts: []string{planPrompt}, Play: bounded(misnamed(plan, oracle)), Clients: []string{LangGraph, PydanticAI, Vercel, OpenAIAgents},
 			StraightOf: dies("ModelBehaviorError", OpenAIAgents),
 			Through:    []Check{executed(), askedEach(3)},
 		},

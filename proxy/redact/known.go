@@ -168,10 +168,11 @@ func (s *Known) Body(body io.ReadCloser) io.ReadCloser {
 	if s == nil {
 		return body
 	}
-	return &hiding{ReadCloser: body, s: s}
+	return &redactingReader{ReadCloser: body, s: s}
 }
 
-type hiding struct {
+// redactingReader is a body whose secrets are replaced as it is read.
+type redactingReader struct {
 	io.ReadCloser
 	s     *Known
 	m     match
@@ -181,7 +182,7 @@ type hiding struct {
 	err   error
 }
 
-func (h *hiding) Read(p []byte) (int, error) {
+func (h *redactingReader) Read(p []byte) (int, error) {
 	for len(h.ready) == 0 && h.err == nil {
 		if h.chunk == nil {
 			h.chunk = make([]byte, 16<<10)

@@ -84,7 +84,7 @@ func (a *Answer) accept(ev *Event) (p Piece, d *Delta, broken *Broken) {
 	return p, d, cmp.Or(broken, other)
 }
 
-// step processes an event after a pending chunk of usage.
+// step processes an event for accept, which has already released the pending chunk of usage, if any.
 func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 	d := a.o.Format.Decode(ev, &a.known)
 	if d.Finishes > 0 {

@@ -75,7 +75,7 @@ func (h *Head) Read(p []byte) (int, error) {
 	return h.more(p)
 }
 
-// more reads bytes that were not inspected.
+// more reads bytes that Look has not inspected, and calls blank for blanks before the content.
 func (h *Head) more(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
 	switch {

@@ -77,7 +77,7 @@ func (s *failureContext) flaws() (out []flaw) {
 	return out
 }
 
-// mismatch words why a value does not fit a parameter; it returns "" if it fits.
+// mismatch says why a value does not fit a parameter; it returns "" if the value fits.
 func mismatch(p trajectory.Parameter, v gjson.Result) string {
 	schema := gjson.Parse(p.Schema)
 	want, allowed := types(schema), schema.Get("enum").Array()

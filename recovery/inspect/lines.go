@@ -296,7 +296,7 @@ func (v *view) excused(r *rule.Rule) bool {
 	return v.outcome == succeeded && (r.Sure != certainly && !v.onlyErrors || category(r) == recovery.CommandNotFound && strings.Contains(v.call.Line(), "||"))
 }
 
-// byOutcome decides without any known wording.
+// byOutcome decides whether a result is a failure if no rule knows its wording: by the outcome of its call.
 func (v *view) byOutcome() finding {
 	f := finding{failed: true, category: recovery.CategoryNone, confidence: other, line: v.lastLine()}
 	switch {

@@ -68,6 +68,6 @@ func (h *history) isAgent() bool {
 	if h.Body.ResponseFormat() {
 		return false // its answers are the JSON that is asked for, not announcements of calls
 	}
-	persons := h.userMessages()
-	return len(persons) > 0 && !h.rules.says(h.List[persons[len(persons)-1].index].Text(), toGoOn)
+	messages := h.userMessages()
+	return len(messages) > 0 && !h.rules.says(h.List[messages[len(messages)-1].index].Text(), toGoOn)
 }

@@ -122,7 +122,7 @@ func (s *Stage) reportSince(x *recovery.Exchange, h *history, k int, a recovery.
 	}
 }
 
-// compare adds what the turn's steps did about a failed step.
+// compare adds to a what became of a failed step in this turn: the same failure, success at its target, or another success.
 func (t *turn) compare(failed *step, a *recovery.After) {
 	for i := range t.steps {
 		s := &t.steps[i]

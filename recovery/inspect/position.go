@@ -102,8 +102,8 @@ func (t *turn) failure() *recovery.ToolFailure {
 	return &out
 }
 
-// complaint returns a failure for a result that reads like one although the outcome is unknown, for use once it
-// is repeated.
+// complaint returns a failure for a result that reads like an error although the outcome of its call is unknown. It
+// counts only once the result is repeated.
 func (s *step) complaint() *recovery.ToolFailure {
 	f := *s.judge()
 	f.Failed, f.Category, f.Confidence, f.Rule = true, recovery.CategoryNone, possible, "complaint"

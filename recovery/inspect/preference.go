@@ -81,9 +81,9 @@ func (p *Preferences) barred(h *history) (all, said recovery.Deeds) {
 	}
 	all = l.recall(string(clip(h.Body.AppendSystem(nil), maxInstructions)))
 	left := maxAllWords
-	persons := h.userMessages()
-	for i := len(persons) - 1; i >= 0 && left > 0; i-- {
-		text := clip(h.List[persons[i].index].Text(), min(left, maxWords))
+	messages := h.userMessages()
+	for i := len(messages) - 1; i >= 0 && left > 0; i-- {
+		text := clip(h.List[messages[i].index].Text(), min(left, maxWords))
 		deeds := l.recall(text)
 		if all |= deeds; deeds != 0 {
 			said |= l.recall(withoutInserts(text))

@@ -199,7 +199,7 @@ func short(text string) string { return text[:min(len(text), maxRuleLine)] }
 // near is how many previous lines a rule's condition about neighbours covers.
 const near = 12
 
-// hitsOf scans a line, once.
+// hitsOf returns the rules' hits in a line, and scans the line only at its first call.
 func (v *view) hitsOf(l *line) rule.Hits {
 	if !l.scanned {
 		from := len(*v.hits)

@@ -24,7 +24,7 @@ func newWishes(t *testing.T) (*learn.Wishes, *store.Mirror) {
 	return learn.NewWishes(m, true), m
 }
 
-// What a client's persons rule out adds up, is no other client's, and ends 30 days after
+// What a client's users forbid adds up, is no other client's, and ends 30 days after
 // they said so last.
 func TestWishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

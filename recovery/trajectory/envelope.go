@@ -66,8 +66,8 @@ func ReadEnvelope(text string) (e Envelope, ok bool) {
 	return e, true
 }
 
-// readOutcomes reads [{"result": …, "success": true}, {"error": …, "success": false}, …], which tools return that
-// take a list. What failed is the failure of the call, without the output of the others.
+// readOutcomes reads [{"result": …, "success": true}, {"error": …, "success": false}, …], the answer of tools that
+// take a list. If an element failed, the call failed, and its failure has only the texts of the failed elements.
 func (m *Envelope) readOutcomes(list gjson.Result) {
 	var output, failures []string
 	n := 0

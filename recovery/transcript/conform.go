@@ -233,7 +233,7 @@ func (e *Editor) DropMedia(i int, text string) bool {
 			return withoutMedia(r, raw, text)
 		}
 		p := r.part(raw)
-		return removed(r, p, text), p.kind == partMedia
+		return mediaPlaceholder(r, p, text), p.kind == partMedia
 	})
 }
 

@@ -200,8 +200,8 @@ func textOnly(r reader, content []byte) ([]byte, bool) {
 	return String(strings.Join(texts, "\n")), true
 }
 
-// removed returns the text part in the place of a media part; why says why that was removed.
-func removed(r reader, p part, why string) []byte {
+// mediaPlaceholder returns the text part that replaces a media part; why is the reason for the reader.
+func mediaPlaceholder(r reader, p part, why string) []byte {
 	return r.textPart("["+string(p.wire)+" removed: "+why+"]", p.mark)
 }
 
@@ -211,7 +211,7 @@ func withoutMedia(r reader, content []byte, why string) ([]byte, bool) {
 	changed := false
 	for raw := range elementsOf(content) {
 		if p := r.part(raw); p.kind == partMedia {
-			raw, changed = removed(r, p, why), true
+			raw, changed = mediaPlaceholder(r, p, why), true
 		}
 		list = append(list, raw)
 	}

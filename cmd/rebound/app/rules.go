@@ -10,9 +10,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// rules holds the compiled rules, and the operator's rules among them.
+// rules holds the compiled rules.
 type rules struct {
-	own      [2][]rule.Rule
+	own      [2][]rule.Rule // the operator's rules in upstream and tools
 	upstream *classify.Table
 	tools    *inspect.Rules
 
