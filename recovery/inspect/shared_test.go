@@ -25,8 +25,9 @@ func padding(n int) string {
 func eachVariant(t *testing.T, calls []recovery.ToolResult, fn func(r recovery.ToolResult)) {
 	t.Helper()
 	long, window, lines := padding(5000), padding(headWindow+tailWindow), "a:\n\n\t\tb\n  \n│ \nc d\r\ne\n}\n12\nxyz"
+	list := rounds(t)
 	for _, name := range corpora {
-		for n, row := range rows(t, name) {
+		for n, row := range list[name] {
 			contents := []string{row.Content + "\n" + long, long + "\n" + row.Content, "x\n" + row.Content + "\n" + long, " \n\t" + row.Content + long + "\n \n",
 				row.Content + strings.Repeat("\n12", 20), long + "\x1b[0m\n" + row.Content, row.Content + "\n" + strings.Repeat("\x1b[31m", 1000), row.Content + "\n" + window,
 				row.Content, row.Content + "\n" + lines, "see\n" + row.Content, "see a.go\n" + lines + "\n" + row.Content, strings.ToLower(row.Content) + "\n\n" + lines}

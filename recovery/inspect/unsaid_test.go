@@ -8,35 +8,41 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
+// wordsRound is a round of results without an exit code, and what is seen of it.
+type wordsRound struct {
+	round      string
+	recall     float64 // with the words alone
+	withCode   float64
+	flagged    []string // successes that are called failures
+	successful int
+}
+
+var wordsAlone = []wordsRound{
+	{"round25", 0.97, 0.98, []string{"za0131", "za0132"}, 35},
+	{"round26", 0.95, 0.98, []string{"zb0081", "zb0096"}, 38},
+	{"round27", 0.98, 0.98, nil, 28},
+	{"round28", 0.91, 0.96, nil, 60},
+	{"round29", 0.9, 0.95, nil, 47},
+	{"round30", 0.88, 0.95, nil, 39},
+	{"round31", 0.77, 0.9, []string{"zf0100"}, 42},
+	{"round32", 0.91, 0.95, nil, 112},
+	{"round33", 0.93, 0.98, nil, 111},
+	{"round34", 0.85, 0.95, []string{"zh0100"}, 73},
+	{"round35", 0.97, 0.97, nil, 66},
+	{"round36", 0.82, 0.82, nil, 67},
+	{"round37", 0.95, 0.95, []string{"zk0385"}, 135},
+	{"round38", 0.88, 0.94, []string{"zk0042", "zk0220", "zk0362"}, 111},
+	{"round39", 0.79, 0.79, []string{"zl0024"}, 21},
+}
+
 // TestWordsAlone: whether a call failed, for results without an exit code, whose command is known. With the exit
 // code in front nearly all are seen. testdata/README.md has the numbers of the first run.
 func TestWordsAlone(t *testing.T) {
-	for _, c := range []struct {
-		round      string
-		recall     float64 // with the words alone
-		withCode   float64
-		flagged    []string // successes that are called failures
-		successful int
-	}{
-		{"round25", 0.97, 0.98, []string{"za0131", "za0132"}, 35},
-		{"round26", 0.95, 0.98, []string{"zb0081", "zb0096"}, 38},
-		{"round27", 0.98, 0.98, nil, 28},
-		{"round28", 0.91, 0.96, nil, 60},
-		{"round29", 0.9, 0.95, nil, 47},
-		{"round30", 0.88, 0.95, nil, 39},
-		{"round31", 0.77, 0.9, []string{"zf0100"}, 42},
-		{"round32", 0.91, 0.95, nil, 112},
-		{"round33", 0.93, 0.98, nil, 111},
-		{"round34", 0.85, 0.95, []string{"zh0100"}, 73},
-		{"round35", 0.97, 0.97, nil, 66},
-		{"round36", 0.82, 0.82, nil, 67},
-		{"round37", 0.95, 0.95, []string{"zk0385"}, 135},
-		{"round38", 0.88, 0.94, []string{"zk0042", "zk0220", "zk0362"}, 111},
-		{"round39", 0.79, 0.79, []string{"zl0024"}, 21},
-	} {
+	list := rounds(t)
+	for _, c := range wordsAlone {
 		var flagged []string
 		failed, seen, coded, successes := 0, 0, 0, 0
-		for _, r := range rows(t, c.round) {
+		for _, r := range list[c.round] {
 			result := toolResult(r)
 			result.Arguments = r.Args
 			if r.Cmd != "" {
