@@ -69,7 +69,7 @@ func settable(b *transcript.Body, m transcript.Message) bool {
 // systemFirst changes system messages after the beginning into user messages, for chat templates that accept system
 // messages only at the beginning.
 func systemFirst(b *transcript.Body, e *transcript.Editor) bool {
-	began, changed := b.Format() == transcript.Messages, false // Messages has a place of its own for the beginning
+	began, changed := b.Format().SystemOutside(), false
 	for i, m := range b.Messages() {
 		if m.Role != transcript.RoleSystem && m.Role != transcript.RoleDeveloper {
 			began = true

@@ -98,7 +98,7 @@ func dropThinking(s *recovery.Situation, f *recovery.Failure) (recovery.Action, 
 		return recovery.Action{}, false
 	}
 	c := &s.Exchange.Candidates[s.Current(f)]
-	if s.Exchange.Body.Format() == transcript.Messages {
+	if s.Exchange.Body.Format().SignsReasoning() { // the thinking of the current turn has to go, too
 		a, ok := withEdit(s, f, recovery.Edit{Conform: recovery.ConformThinking})
 		a.Once = true
 		return a, ok
@@ -224,7 +224,7 @@ func refusedRole(x *recovery.Exchange, name string, f *recovery.Failure) (ed rec
 	switch {
 	case x.Body.HasRole("developer") && (strings.Contains(msg, "developer") || !strings.Contains(msg, "'system'") && strings.Contains(msg, "role")):
 		return recovery.Edit{Role: "developer", Rename: "system"}, true
-	case !strings.Contains(msg, "'system'") || !x.Body.HasRole("system") || x.Body.Format() == transcript.Messages: // that has no role for developers
+	case !strings.Contains(msg, "'system'") || !x.Body.HasRole("system") || x.Body.Format().SystemOutside():
 		return ed, false
 	}
 	return recovery.Edit{Role: "system", Rename: "developer"}, true

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // wordedEdit is the edit for refusals with one of some words, in lower case.
@@ -112,7 +111,7 @@ var systemRefused = recovery.NewPattern(`(?i)\brole\b[^.]{0,80}\bsystem\b|\bsyst
 // moveSystem changes system messages among those of a Messages request, as Claude Code sends them, for a server that takes them only as the
 // system prompt.
 func moveSystem(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
-	if s.Exchange.Body.Format() != transcript.Messages || !s.Exchange.Body.HasRole("system") || !systemRefused.MatchString(f.Signal.Message) {
+	if !s.Exchange.Body.Format().SystemOutside() || !s.Exchange.Body.HasRole("system") || !systemRefused.MatchString(f.Signal.Message) {
 		return recovery.Action{}, false
 	}
 	return withEdit(s, f, recovery.Edit{Conform: recovery.ConformSystem})

@@ -36,6 +36,9 @@ func (f Format) Announces() bool { return f.layout().announces }
 // SignsReasoning reports whether reasoning is signed text, which other accounts may be able to read, and not encrypted.
 func (f Format) SignsReasoning() bool { return f.layout().signs }
 
+// SystemOutside reports whether the system prompt is a field beside the history, and no message has the role developer.
+func (f Format) SystemOutside() bool { return f.layout().outside }
+
 // The roles of messages, the same for all formats. Readers map their format's items
 // to these; they pass any other role on unchanged.
 const (
@@ -77,8 +80,9 @@ type layout struct {
 	items       bool        // a turn of the model consists of several elements: reasoning, text, each call
 	blocks      bool        // results of calls are blocks of a user's message
 	anywhere    bool        // a result may be anywhere behind its call
-	prefills    bool        // a last message by the model is a prefill: the beginning of its answer
+	prefills    bool        // a last message by the model is a prefill, the beginning of its answer, and no part of the history
 	signs       bool        // see SignsReasoning
+	outside     bool        // see SystemOutside
 	announces   bool        // see Announces
 	limits      []string    // the fields that limit the output, newest first
 	budgets     [][2]string // the fields, and members of theirs, that limit the thinking within the output

@@ -14,7 +14,7 @@ var _ reader = messages{}
 
 var messagesLayout = layout{
 	name: "messages", api: Anthropic,
-	list: "messages", offer: "tools", blocks: true, prefills: true, signs: true,
+	list: "messages", offer: "tools", blocks: true, prefills: true, signs: true, outside: true,
 	limits:  []string{"max_tokens"},
 	budgets: [][2]string{{"thinking", "budget_tokens"}},
 	indexed: []indexed{{"role", keyRole}, {"content", keyContent}},

@@ -80,16 +80,12 @@ func (e *Editor) appendPrefill(text, how string) {
 // no calls. The client wrote it as the beginning of an answer that the model shall continue.
 func (b *Body) Prefill() (m Message, ok bool) {
 	list := b.Messages()
-	if len(list) == 0 || !b.Prefills() {
+	if len(list) == 0 || !b.format.layout().prefills {
 		return Message{}, false
 	}
 	m = list[len(list)-1]
 	return m, m.Role == RoleAssistant && len(m.ToolCalls()) == 0
 }
-
-// Prefills reports whether a last message by the model is a prefill in this format. In
-// others it is part of the history like any other.
-func (b *Body) Prefills() bool { return b.format.layout().prefills }
 
 // SetInt sets a top-level field to an integer.
 func (e *Editor) SetInt(field string, n int) *Editor {
