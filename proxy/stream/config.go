@@ -14,8 +14,8 @@ type Config struct {
 	// with pings an answer that has begun gets those instead, at most 10 s apart.
 	KeepAliveAfter time.Duration `yaml:"keepalive_after"`
 	KeepAliveEvery time.Duration `yaml:"keepalive_every"`
-	// Idle is how long a stream may pause after its first content before a continuation starts in
-	// parallel; IdlePinged applies if pings arrive meanwhile.
+	// Idle is how long a stream may pause after its first content before a continuation or, while the
+	// client has nothing, another attempt starts; IdlePinged applies if pings arrive meanwhile.
 	Idle       time.Duration `yaml:"idle"`
 	IdlePinged time.Duration `yaml:"idle_pinged"`
 	// ReasoningAfter is how long reasoning is held back in formats whose clients store it by id, so

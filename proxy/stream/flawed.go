@@ -75,39 +75,6 @@ func (a *Answer) composing() bool {
 	return !last.state.began || last.state.complete()
 }
 
-// watchStalls watches an answer for pauses while nothing of it was delivered. The returned function ends
-// the watch. Such an answer needs no continuation: the attempt is cancelled, and a new one starts
-// without the client noticing. IdlePinged applies to answers that have only reasoned so far, and to
-// calls whose arguments have not begun or are complete, because some servers pause there. Arguments
-// that stop in the middle have Idle, like text.
-func (a *Answer) watchStalls() (stop func()) {
-	c := a.o.Config
-	var timer *time.Timer
-	stopped := false
-	check := func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		now := a.r.now()
-		switch {
-		case stopped:
-		case now-a.last >= c.IdlePinged, !a.slow && now-max(a.last, a.r.heard()) >= c.Idle:
-			a.o.Cancel(ErrStalled)
-		default:
-			timer.Reset(max(c.Idle/8, 10*time.Millisecond))
-		}
-	}
-	a.noteEvent()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	timer = time.AfterFunc(c.Idle, check)
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		stopped = true
-		timer.Stop()
-	}
-}
-
 // noteEvent records the time of an event with data for patience.
 func (a *Answer) noteEvent() {
 	a.mu.Lock()
