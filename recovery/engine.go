@@ -398,13 +398,6 @@ func (r *run) keepNote(a Action, f *Failure) Action {
 	return a
 }
 
-// StrategyOriginal and StrategyParallel are strategies of the engine itself. The first sends the client's own bytes
-// after a target refused an edited request; the second starts an attempt beside a silent one.
-const (
-	StrategyOriginal = "original"
-	StrategyParallel = "parallel"
-)
-
 // original returns to the client's own bytes if an edited request was refused and no strategy helps: the edit may
 // be the cause.
 func (r *run) original(s *Situation, f *Failure) (Action, bool) {

@@ -10,10 +10,6 @@ import (
 // Failures that cost nothing are limited in time, not in number: an outage may last long, and a request that a provider
 // rejects is free. All others count towards [Config.Attempts].
 
-// StrategyKnown is a strategy of the engine itself: it repeats a target's recent refusal that the credential's quota is
-// used up, without another attempt.
-const StrategyKnown = "known"
-
 // quickError is the duration up to which a 500 counts as free: the provider failed before a model worked on the
 // request.
 const quickError = 2 * time.Second

@@ -33,13 +33,6 @@ func (r *run) applyServerState() {
 	}
 }
 
-// StrategyListen is a strategy of the engine itself: it reads the rest of an answer that the server continues although
-// the connection broke.
-const StrategyListen = "listen"
-
-// StrategyFetch is a strategy of the engine itself: it asks a server once for an answer that it may have stored.
-const StrategyFetch = "fetch"
-
 // reattach proposes to read the rest of an answer that its server still writes, or to fetch one that it may have stored.
 func (r *run) reattach(f *Failure) (Action, bool) {
 	x := r.x

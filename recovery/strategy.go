@@ -9,6 +9,20 @@ type Strategy struct {
 	Propose func(s *Situation, f *Failure) (Action, bool)
 }
 
+// The strategies of the engine itself, which no plan names.
+const (
+	StrategyOriginal = "original" // sends the client's own bytes after a target refused an edited request
+	StrategyParallel = "parallel" // starts an attempt beside a silent one
+	StrategyListen   = "listen"   // reads the rest of an answer that the server continues although the connection broke
+	StrategyFetch    = "fetch"    // asks a server once for an answer that it may have stored
+	StrategyKnown    = "known"    // repeats a target's refusal that the credential's quota is used up; makes no attempt
+)
+
+// EngineStrategies returns the names of those that make attempts.
+func EngineStrategies() []string {
+	return []string{StrategyOriginal, StrategyParallel, StrategyListen, StrategyFetch}
+}
+
 // Action describes the next attempt.
 type Action struct {
 	Strategy string

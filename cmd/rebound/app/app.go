@@ -334,8 +334,7 @@ func (a *App) userAdvice(c recovery.Category) string { return a.notes.Load().Ask
 
 // labels returns the values that metric labels may have.
 func (a *App) labels(cfg *configs.Config) telemetry.Labels {
-	n := telemetry.Labels{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: classify.Specs()}
-	n.Strategies = []string{recovery.StrategyOriginal, recovery.StrategyParallel, recovery.StrategyListen}
+	n := telemetry.Labels{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: classify.Specs(), Strategies: recovery.EngineStrategies()}
 	for _, s := range strategy.All() {
 		n.Strategies = append(n.Strategies, s.Name)
 	}

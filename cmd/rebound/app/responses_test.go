@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -239,5 +240,20 @@ func TestOpenResponses(t *testing.T) {
 	const nameless = `{"input":[{"type":"message","role":"user","content":"Compact this."}]}`
 	if r := g.at(http.MethodPost, "/compact", nameless, "sk-client"); r.status != http.StatusBadRequest {
 		t.Errorf("compact without a model: %v", r)
+	}
+}
+
+// TestFetchedResponseIsCounted checks that metrics know the strategies that no plan names.
+func TestFetchedResponseIsCounted(t *testing.T) {
+	t.Parallel()
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	g := launch(t, text(up))
+	if r := g.at(http.MethodPost, "", `{"model":"stored@cut=0.5/ok","stream":true,"input":"Hello."}`, "sk-client"); !r.ok() {
+		t.Fatal(r)
+	}
+	const want = `rebound_recoveries_total{result="success",strategy="fetch"} 1`
+	eventually(t, 10*time.Second, "it is counted", func() bool { return strings.Contains(g.metrics(), `rebound_recoveries_total{result="success"`) })
+	if got := g.metrics(); !strings.Contains(got, want) {
+		t.Errorf("no %s in:\n%s", want, strings.Join(regexp.MustCompile(`rebound_recoveries_total.*`).FindAllString(got, -1), "\n"))
 	}
 }
