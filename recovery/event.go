@@ -11,7 +11,7 @@ const (
 	EventRecoverySuccess EventName = "error_recovery_success" // a request with a failed attempt was answered
 	EventRecoveryFailed  EventName = "error_recovery_failed"  // nothing is left to try; the client got an error
 	EventDegraded        EventName = "recovery_degraded"      // a part of the recovery was left out, or a flawed answer was delivered; cause says which
-	EventStreamResumed   EventName = "stream_resumed"         // a broken or stalled answer is continued; way is fetch, prefill, replay or ask
+	EventStreamResumed   EventName = "stream_resumed"         // a broken or stalled answer is continued; way is listen, fetch, prefill, replay or ask
 	EventTargetCooled    EventName = "target_cooled"          // a key is not used until the time in until
 	EventLateAnswer      EventName = "late_answer"            // an attempt that lost to another was read to its end; cause is answered, failed, dead or given up; cost is what it used
 	EventFallbackUsed    EventName = "fallback_used"          // a target of a later rank answers for a model; sent when that begins and once a minute, with count requests

@@ -31,7 +31,7 @@ var meanings = [...][2]string{
 	{"model", "as the client named it"}, {"target", "upstream/model"}, {"upstream_key", "label of the upstream's key; `client-…` is a hash of a client's own"},
 	{"attempt", "how many attempts so far"}, {"count", "of `fallback_used`: requests; of one that was turned away: how many of this client, for this reason, since the last that the history has"}, {"fallback", "of `request_done`: a target of a later rank answered"}, {"class", "what went wrong"},
 	{"rule", "which row of the table said so; of requests that were turned away, the error's code"},
-	{"strategy", "this step"}, {"recovery", "all that was done, as in `X-Rebound-Recovery`"}, {"way", "how an answer is continued: `fetch`, `prefill`, `replay` or `ask`"},
+	{"strategy", "this step"}, {"recovery", "all that was done, as in `X-Rebound-Recovery`"}, {"way", "how an answer is continued: `listen`, `fetch`, `prefill`, `replay` or `ask`"},
 	{"status", "the upstream's; in `request_done` the client's, 499 if it left"},
 	{"streamed", "the client asked for a stream"}, {"mode", "of the request: `act`, `annotate`, `observe` or `off`"},
 	{"observed", "recorded only: it would have been done"},
