@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/rebound-llm/rebound/proxy"
 )
 
 // Replaceable returns an [Errors] if next must not replace c in a running gateway, or nil.
@@ -43,22 +41,28 @@ func (c *Config) Replaceable(next *Config) error {
 // UntilRestart returns next with those values of c that a running gateway cannot replace, and the names of all settings
 // that differ and take effect only after a restart.
 func (c *Config) UntilRestart(next *Config) (kept *Config, settings []string) {
-	settings = proxy.NeedsRestart(c.Proxy, next.Proxy)
 	k := *next
-	k.Proxy.Listen, k.Proxy.Admin = c.Proxy.Listen, c.Proxy.Admin // the open sockets
-	k.Store, k.OTLP, k.Log.Format, k.Log.Queue = c.Store, c.OTLP, c.Log.Format, c.Log.Queue
 	for _, s := range []struct {
-		name    string
-		changed bool
+		name      string
+		old, kept any // pointers
 	}{
-		{"store", !reflect.DeepEqual(c.Store, next.Store)},
-		{"otlp", c.OTLP != next.OTLP},
-		{"log.format", c.Log.Format != next.Log.Format},
-		{"log.queue", c.Log.Queue != next.Log.Queue},
+		{"listen", &c.Proxy.Listen, &k.Proxy.Listen},
+		{"admin.listen", &c.Proxy.Admin.Listen, &k.Proxy.Admin.Listen},
+		{"limits.headers", &c.Proxy.Limits.Headers, &k.Proxy.Limits.Headers},
+		{"limits.head_timeout", &c.Proxy.Limits.HeadTimeout, &k.Proxy.Limits.HeadTimeout},
+		{"limits.idle_timeout", &c.Proxy.Limits.IdleTimeout, &k.Proxy.Limits.IdleTimeout},
+		{"store", &c.Store, &k.Store},
+		{"otlp", &c.OTLP, &k.OTLP},
+		{"log.format", &c.Log.Format, &k.Log.Format},
+		{"log.queue", &c.Log.Queue, &k.Log.Queue},
 	} {
-		if s.changed {
+		if !reflect.DeepEqual(s.old, s.kept) {
 			settings = append(settings, s.name)
+			reflect.ValueOf(s.kept).Elem().Set(reflect.ValueOf(s.old).Elem())
 		}
+	}
+	if on := c.Proxy.TLS.Certificate != nil; on != (next.Proxy.TLS.Certificate != nil) {
+		settings, k.Proxy.TLS = append(settings, "tls"), c.Proxy.TLS // a renewed certificate is loaded
 	}
 	return &k, settings
 }

@@ -228,23 +228,3 @@ func under(key string, err error) (errs []error) {
 	}
 	return errs
 }
-
-// NeedsRestart returns the names of changed settings that take effect only after a restart.
-func NeedsRestart(old, next Config) (settings []string) {
-	for _, s := range []struct {
-		name    string
-		changed bool
-	}{
-		{"listen", old.Listen != next.Listen},
-		{"admin.listen", old.Admin.Listen != next.Admin.Listen},
-		{"tls", (old.TLS.Certificate == nil) != (next.TLS.Certificate == nil)},
-		{"limits.headers", old.Limits.Headers != next.Limits.Headers},
-		{"limits.head_timeout", old.Limits.HeadTimeout != next.Limits.HeadTimeout},
-		{"limits.idle_timeout", old.Limits.IdleTimeout != next.Limits.IdleTimeout},
-	} {
-		if s.changed {
-			settings = append(settings, s.name)
-		}
-	}
-	return settings
-}

@@ -120,11 +120,12 @@ func moreModels(m string, targets ...string) string {
 func TestReloadNeedsRestart(t *testing.T) {
 	t.Parallel()
 	w := watch(t, "")
-	w.put(t, text(w.up, "log: {format: text, queue: 100}\nstore: {redis: {url: \"redis://127.0.0.1:1/0\"}}\notlp: {endpoint: \"http://127.0.0.1:1\"}\n"))
+	w.put(t, text(w.up, "log: {format: text, queue: 100}\nstore: {redis: {url: \"redis://127.0.0.1:1/0\"}}\notlp: {endpoint: \"http://127.0.0.1:1\"}\n"+
+		"limits: {headers: 20000, head_timeout: 3s, idle_timeout: 1m}\nadmin: {listen: \"127.0.0.1:1\"}\n"))
 	for round := 1; round <= 2; round++ {
 		w.hup <- syscall.SIGHUP
 		eventually(t, 20*time.Second, "the file is loaded", func() bool { return w.logged(t, reloaded) >= round })
-		for _, setting := range []string{"store", "otlp", "log.format", "log.queue"} {
+		for _, setting := range []string{"store", "otlp", "log.format", "log.queue", "limits.headers", "limits.head_timeout", "limits.idle_timeout", "admin.listen"} {
 			eventually(t, 5*time.Second, setting+" is named", func() bool {
 				return len(w.log.lines(t, func(l map[string]any) bool { return l["setting"] == setting })) >= round
 			})
