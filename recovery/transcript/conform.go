@@ -307,7 +307,7 @@ func (e *Editor) EmptyArguments(c ToolCall) bool {
 	if c.Span.End == c.Span.Start {
 		return false
 	}
-	if e.body.format.layout().blocks {
+	if e.body.format == Messages {
 		if isObject(c.Arguments) {
 			return false
 		}

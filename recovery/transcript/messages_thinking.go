@@ -90,7 +90,7 @@ func (e *Editor) dropThinking(lose func(n int, open bool) bool) (changed bool) {
 // StopThinking turns thinking off and removes the thinking blocks of the current turn, which
 // providers refuse then. It returns false if the model does not think, or in other formats.
 func (e *Editor) StopThinking() bool {
-	if !e.body.format.layout().blocks || !e.body.Reasoning() {
+	if e.body.format != Messages || !e.body.Reasoning() {
 		return false
 	}
 	e.dropThinking(func(_ int, open bool) bool { return open })
@@ -107,7 +107,7 @@ func (e *Editor) stopThinking() {
 // DropThinkingEdits removes the context edits that providers refuse if the model does not think. It
 // reports whether there were any.
 func (e *Editor) DropThinkingEdits() bool {
-	return e.body.format.layout().blocks && !e.body.Reasoning() && e.dropThinkingEdits()
+	return e.body.format == Messages && !e.body.Reasoning() && e.dropThinkingEdits()
 }
 
 func (e *Editor) dropThinkingEdits() bool {

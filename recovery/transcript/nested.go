@@ -122,7 +122,7 @@ func (e *Editor) nested(edit nestedChange) (changed bool) {
 		}
 	}
 	fields := []string{e.body.format.layout().offer}
-	if e.body.format.layout().blocks {
+	if e.body.format == Messages {
 		fields = append(fields, "system") // blocks, as in the history
 	}
 	for _, field := range fields {

@@ -119,7 +119,7 @@ func (b *Body) HasRole(role string) bool {
 // ForceCall demands a call of one function, if the request offers it.
 func (e *Editor) ForceCall(name string) *Editor {
 	t, ok := e.body.tool(name)
-	if !ok || e.body.format.layout().blocks && e.body.Reasoning() { // the Messages API refuses this with thinking
+	if !ok || e.body.format == Messages && e.body.Reasoning() { // it refuses this with thinking
 		return e
 	}
 	return e.Set("tool_choice", e.body.format.reader().choice(&t))
