@@ -282,8 +282,8 @@ func directoryIn(text string) string {
 // inQuotes matches quoted text; an apostrophe inside a word opens no quotation.
 var inQuotes = recovery.NewPattern(`(?:^|[^\pL\d])(?:'([^'\n]{1,300})'|"([^"\n]{1,300})"|‘([^’\n]{1,300})’|\x60([^\x60'\n]{1,300})[\x60'])`)
 
-// beforeColon matches the name that a program prints before the system's error text.
-var beforeColon = recovery.NewPattern(`([^\s'"‘’\x60:,()]{2,300}): (?:Cannot open: )?(?:[Nn]o such file|[Pp]ermission denied|[Nn]o space left)`)
+// beforeColon matches the name that a program prints before the system's error text. The last word of a sentence is one only if it looks like a path.
+var beforeColon = recovery.NewPattern(`(?:(?:^|: )([^\s'"‘’\x60:,()]{2,300})|([^\s'"‘’\x60:,()]*[/.\\][^\s'"‘’\x60:,()]*)): (?:Cannot open: )?(?:[Nn]o such file|[Pp]ermission denied|[Nn]o space left)`)
 
 // failedPath returns the path that the failure is about: from the call or from the message; "" if neither has
 // one.
@@ -318,7 +318,7 @@ func (s *failureContext) saidMissing() string {
 	if s.failingCall.Line() == "" {
 		p = trajectory.PathIn(s.f.Arguments)
 	} else if m := beforeColon.FindStringSubmatch(line); m != nil {
-		p = m[1]
+		p = cmp.Or(m[1:]...)
 	}
 	for _, m := range inQuotes.FindAllStringSubmatch(line, 8) {
 		if given := cmp.Or(m[1:]...); p == "" && strings.ContainsAny(given, `/\\.`) && !strings.Contains(given, " ") {

@@ -351,6 +351,7 @@ func TestCauses(t *testing.T) {
 		{"what a command printed in place of a name", agent(bash).run("wc -l $(find a | wc -l)", "wc: 0: No such file or directory"+ended).run("wc -l $(find b | wc -l)", "wc: 0: No such file or directory"+ended), "", ""},
 		{"a pattern that matches nothing", agent(bash).run("get a; ls -la /tmp/x*", missing("/tmp/x*")).run("get b; ls -la /tmp/y*", missing("/tmp/y*")).run("get c; ls -la /tmp/z*", missing("/tmp/z*")), "", ""},
 		{"an archive", agent(bash).run("tar xzf app-1.tar.gz", tar).run("tar xzf app-1.tar.gz", tar), "Search for `app-1.tar.gz`", "`open`"},
+		{"the last word of a sentence", agent(bash).run("iconv -t x a", "iconv: failed to start conversion processing: No such file or directory"+ended).run("iconv -t x a", "iconv: failed to start conversion processing: No such file or directory"+ended), "exactly as it is printed", "`processing`"},
 		{"a number in place of a file", agent(bash).run("gcc a.S -o a ./a 266134863", "/usr/bin/ld: cannot find 266134863: No such file or directory"+ended).run("gcc b.S -o b ./b 266134863", "/usr/bin/ld: cannot find 266134863: No such file or directory"+ended), "", ""},
 		{"the same path with its backslashes doubled", agent(powershell).user("Read `C:\\\\u\\\\skills\\\\grant\\\\ROUTER.md` first.").
 			call("shell", object{"command": `Get-Content -Path "C:\u\skills\grant\ROUTER.md"`}, `Get-Content: Cannot find path 'C:\u\skills\grant\ROUTER.md' because it does not exist.`+ended), "", ""},
