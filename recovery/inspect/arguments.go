@@ -95,6 +95,37 @@ func (v *view) refusedArguments(i int) bool {
 	return named && refuses(own)
 }
 
+// mayFail matches code that ends with a message of its own.
+var mayFail = recovery.NewPattern(`(?i)\b(?:exit|raise|throw|die|assert|abort|panic)\b`)
+
+// repeatsCall reports whether the result, which no wrapper marks as an error, is one line that the call passed as a text: what
+// code prints, or an echo.
+func (v *view) repeatsCall() (repeats bool) {
+	if len(v.lines) != 1 || v.call.Line() != "" || v.hasExit || v.outcome == failed && v.source != "error-envelope" || mayFail.MatchString(v.call.Arguments) {
+		return false
+	}
+	line := strings.TrimSpace(v.lines[0].text)
+	head, said, _ := strings.Cut(line, ": ")
+	if strings.HasSuffix(head, "rror") { // the tool's, about what was asked for
+		said = ""
+	}
+	gjson.Parse(v.call.Arguments).ForEach(func(_, value gjson.Result) bool {
+		repeats = value.Type == gjson.String && (quotes(value.Str, line) || quotes(value.Str, said))
+		return !repeats
+	})
+	return repeats
+}
+
+// quotes reports whether a text is another one of at least two words, or has it between quotation marks.
+func quotes(text, part string) bool {
+	i := strings.Index(text, part)
+	if i < 0 || !strings.Contains(part, " ") {
+		return false
+	}
+	end := i + len(part)
+	return (i == 0 || strings.IndexByte("'\"`", text[i-1]) >= 0) && (end == len(text) || strings.IndexByte("'\"`\\", text[end]) >= 0)
+}
+
 // maxName limits a value that a sentence may name, in bytes.
 const maxName = 200
 

@@ -64,7 +64,9 @@ func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 	v.split()
 	found := v.tooManyRequests(r.Tool)
 	if !found.failed {
-		found = v.judge()
+		if found = v.judge(); found.failed && v.repeatsCall() {
+			found = finding{rule: "asked-for"}
+		}
 	}
 	if !found.failed {
 		if found.rule != "" {

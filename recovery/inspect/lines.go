@@ -316,7 +316,11 @@ func (v *view) byOutcome() finding {
 		return f
 	case v.outcome == failed:
 		if f.rule = v.source; len(v.lines) > 0 {
-			f.line = v.lines[v.end()-1].text
+			at := v.end() - 1
+			for at > 0 && v.is(at, wrapper) {
+				at--
+			}
+			f.line = v.lines[at].text
 		}
 		return f
 	case v.outcome == unknown && !v.data():
