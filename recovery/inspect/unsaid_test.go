@@ -33,6 +33,9 @@ var wordsAlone = []wordsRound{
 	{"round37", 0.95, 0.95, []string{"zk0385"}, 135},
 	{"round38", 0.88, 0.94, []string{"zk0042", "zk0220", "zk0362"}, 111},
 	{"round39", 0.79, 0.79, []string{"zl0024"}, 21},
+	{"round40", 0.94, 0.97, []string{"zm0043", "zm0110", "zm0113", "zm0207", "zm0243"}, 108},
+	{"round41", 0.95, 0.97, nil, 113},
+	{"round42", 0.92, 0.98, []string{"zm0652", "zm0653", "zm0701"}, 56},
 }
 
 // TestWordsAlone: whether a call failed, for results without an exit code, whose command is known. With the exit
