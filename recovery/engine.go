@@ -203,7 +203,7 @@ var (
 // to the client; see giveUp for its choice. Errors are ErrNoTarget, ErrClientGone, ErrReplied (the caller delivers
 // x.Reply), and those of stages.
 func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, error) {
-	r := run{Engine: e, x: x, sender: s, Health: e.Health.For(x.Client())}
+	r := &run{Engine: e, x: x, sender: s, Health: e.Health.For(x.Client())}
 	x.config = &e.Config
 	x.deadline = x.Started.Add(r.patience())
 	if err := r.prepare(ctx); err != nil {

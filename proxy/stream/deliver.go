@@ -76,7 +76,7 @@ func (a *Answer) pass() *Broken {
 func (a *Answer) one(ev *Event, out *queue) (broken *Broken, over bool) {
 	piece, _, broken := a.accept(ev)
 	if broken != nil {
-		return a.breaks(broken, out.lend(), piece), true
+		return a.breaks(broken, out, piece), true
 	}
 	a.ReportRepairs()
 	if !a.done && a.r.Ready() {
@@ -87,37 +87,35 @@ func (a *Answer) one(ev *Event, out *queue) (broken *Broken, over bool) {
 	}
 	if a.done && !a.complete(io.EOF) {
 		// An end mark without a finish reason is not a complete end.
-		if len(out.Bytes) > 0 {
-			_ = a.write(out.lend())
-		}
+		_ = a.flush(out, Piece{})
 		return &Broken{Err: ErrEnded}, true
 	}
-	if len(out.Bytes) > 0 {
-		out.add(piece)
-		piece = out.lend()
-	}
-	if len(piece.Bytes) == 0 {
-		return nil, false
-	}
-	if err := a.write(piece); err != nil {
-		if a.done {
-			return nil, true // the client closed at the last bytes: it has them or does not want them
-		}
+	if err := a.flush(out, piece); err != nil && !a.done { // else it has the last bytes, or does not want them
 		return a.clientGone(err), true
 	}
 	return nil, false
 }
 
+// flush writes the batch and p.
+func (a *Answer) flush(batch *queue, p Piece) error {
+	if len(batch.Bytes) > 0 {
+		batch.add(p)
+		p = batch.lend()
+	}
+	if len(p.Bytes) == 0 {
+		return nil
+	}
+	return a.write(p)
+}
+
 // breaks ends the loop. If a complete answer was judged flawed, the batch is written first, because
 // the judgement counts its text as delivered.
-func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
+func (a *Answer) breaks(b *Broken, batch *queue, held Piece) *Broken {
 	if a.h == nil || a.h.state != asked {
 		return b
 	}
-	if len(batch.Bytes) > 0 {
-		if err := a.write(batch); err != nil {
-			return a.clientGone(err)
-		}
+	if err := a.flush(batch, Piece{}); err != nil {
+		return a.clientGone(err)
 	}
 	a.flawed(b, held)
 	return b
@@ -195,14 +193,14 @@ func (a *Answer) end(err error) *Broken {
 	}
 	last, broken := a.implied(err)
 	if broken != nil {
-		return a.breaks(broken, Piece{}, last)
+		return a.breaks(broken, &queue{}, last)
 	}
 	switch {
 	case a.complete(err):
 		// Complete, even if the end mark is missing.
 		piece, broken := a.judgeRest(last)
 		if broken != nil {
-			return a.breaks(broken, Piece{}, piece)
+			return a.breaks(broken, &queue{}, piece)
 		}
 		a.ReportRepairs()
 		piece.add(Piece{Bytes: End(a.o.Format, nil, nil)})
