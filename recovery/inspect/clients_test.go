@@ -24,6 +24,7 @@ func TestResultsOfClients(t *testing.T) {
 		{"Bash", `{"command":"grep -n nothing src/calc.py"}`, "Wall time: 0.052 seconds\n<system>ERROR: Tool execution failed.</system>\nProcess exited with code 1\nCommand failed with exit code: 1.", false, recovery.CategoryNone},
 		{"Bash", `{"command":"python3 a.py"}`, "Wall time: 0.508 seconds\n<system>ERROR: Tool execution failed.</system>\nhalf done\nCommand failed with exit code: 3.", true, recovery.CategoryNone},
 		{"Bash", `{"command":"seq 1 20000"}`, "Wall time: 0.107 seconds\nTool output exceeded 50000 characters; the full output was saved to a file.\ntool_name: Bash\n\n[preview: chars [0, 4096)]\n1\n2\n3\n\nCommand executed successfully.\ntask_id: bash-g4r3pmwa", false, recovery.CategoryNone},
+		{"Bash", `{"command":"sed -n 5,6p notes.md"}`, "Wall time: 0.052 seconds\n  Output: 5\n  Input: 3", false, recovery.CategoryNone},
 		// Mistral Vibe
 		{"edit", `{"file_path":"src/calc.py","old_string":"a","new_string":"z"}`, `{"result":{"type":"error","error":{"name":"tool_failed","message":"block 0: old_str is not unique; found 3 matches in /app/src/calc.py at lines 1, 1, 2. Add surrounding lines to old_str to pick one, or set replace_all to replace every match","details":null}}}`, true, recovery.InvalidArguments},
 		{"todo", `{"action":"frob"}`, `{"result":{"type":"error","error":{"name":"InvalidToolCall","message":"tool arguments do not satisfy the declared input schema: at /action: \"frob\" is not one of \"read\" or \"write\""}}}`, true, recovery.InvalidArguments},

@@ -244,11 +244,11 @@ func (v *view) withoutHead(text string) string {
 		if command, is := strings.CutPrefix(l.text, "Command: "); is && v.call.Line() == "" {
 			v.call = trajectory.CommandCall(command)
 		} else if !v.wraps(&l, true) {
-			if v.firstOf(&l, -1, outputHead, "") == nil {
+			m := v.rules.Submatch(v.rules.of[outputHead], v.hitsOf(&l), &rule.Subject{Raw: short(l.text)})
+			if m == nil {
 				return text
 			}
-			m := v.rules.Submatch(v.rules.of[outputHead], l.hits, &rule.Subject{Raw: first})
-			return strings.TrimLeft(text[len(m[0]):], " ")
+			return strings.TrimLeft(text[strings.Index(text, m[0])+len(m[0]):], " ")
 		}
 		text = strings.TrimLeft(rest, "\r\n")
 	}
@@ -332,7 +332,7 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 	} else if strings.HasPrefix(text, "Error: ") && strings.Count(text, "\n") < 3 && !errorName.MatchString(more) { // no list of errors that was read from a file
 		v.decided = finding{true, recovery.CategoryNone, possible, "error-line", text}
 		if r := v.match(first); r != nil && (more == "" || stackLine.MatchString(more)) {
-			v.decided = v.findingOf(r, first, worded)
+			v.decided = v.findingOf(r, &line{text: first}, worded)
 		}
 	}
 	return text, "", false
