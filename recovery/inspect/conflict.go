@@ -45,7 +45,7 @@ func prefers(a, b recovery.Category, line string) bool {
 // returns the better rule with its line, and whether the category is certain.
 func (v *view) resolveConflict(best *rule.Rule, guessed bool, at, end int) (r *rule.Rule, guesses bool, line int, sure bool) {
 	text := v.lines[at].text
-	if better, sure := v.bestOnLine(best, guessed, text); !sure {
+	if better, sure := v.bestOnLine(best, guessed, &v.lines[at]); !sure {
 		return best, guessed, at, false
 	} else if better != best {
 		best, guessed = better, better.Sure == guess
@@ -69,9 +69,9 @@ func (v *view) resolveConflict(best *rule.Rule, guessed bool, at, end int) (r *r
 
 // bestOnLine compares a rule with the other rules that match its line. The rules' order already decided between
 // rules on forms; a rule on wordings never outranks one on a form.
-func (v *view) bestOnLine(best *rule.Rule, guessed bool, text string) (better *rule.Rule, sure bool) {
-	hits := v.rules.Scan(nil, short(text))
-	s := rule.Subject{Raw: short(text)}
+func (v *view) bestOnLine(best *rule.Rule, guessed bool, l *line) (better *rule.Rule, sure bool) {
+	hits := v.hitsOf(l)
+	s := rule.Subject{Raw: short(l.text)}
 	for n := -1; ; {
 		if n = v.rules.Next(v.rules.of[categories], hits, &s, n); n < 0 {
 			return best, true
@@ -80,9 +80,9 @@ func (v *view) bestOnLine(best *rule.Rule, guessed bool, text string) (better *r
 		switch {
 		case a == b || a == recovery.CategoryNone || b == recovery.CategoryNone:
 		case a == recovery.SyntaxError && b == recovery.InvalidArguments && !guessed:
-		case prefers(a, b, text) && (r.Sure != guess || guessed):
+		case prefers(a, b, l.text) && (r.Sure != guess || guessed):
 			return r, true
-		case guessed && !prefers(b, a, text):
+		case guessed && !prefers(b, a, l.text):
 			return best, false
 		}
 	}
@@ -90,12 +90,12 @@ func (v *view) bestOnLine(best *rule.Rule, guessed bool, text string) (better *r
 
 // findingOf returns the finding of a rule whose line alone decides. It has the given confidence unless another
 // rule matches the line for another category.
-func (v *view) findingOf(r *rule.Rule, text string, confidence float64) finding {
-	better, sure := v.bestOnLine(r, r.Sure == guess, text)
+func (v *view) findingOf(r *rule.Rule, l *line, confidence float64) finding {
+	better, sure := v.bestOnLine(r, r.Sure == guess, l)
 	if !sure {
 		confidence = doubtful
 	}
-	return finding{true, category(better), confidence, better.Name, text}
+	return finding{true, category(better), confidence, better.Name, l.text}
 }
 
 var (

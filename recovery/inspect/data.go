@@ -38,7 +38,7 @@ func (v *view) judgeData() finding {
 	case v.kind == trajectory.Reader && len(v.lines) > 1 && v.is(0, logged):
 		return data
 	case r != nil && (v.refusesCall(r) || len(v.lines) <= fewLines/2 && v.namesFile(first)):
-		return v.findingOf(r, first, likely)
+		return v.findingOf(r, &v.lines[0], likely)
 	case v.kind != trajectory.Reader:
 		return data
 	}
@@ -58,7 +58,7 @@ func (v *view) programsError() finding {
 			continue
 		}
 		if r := v.failure(&v.lines[i], i, git && v.namesFile(text)); r != nil && !v.excused(r) {
-			return v.runsProgram(v.findingOf(r, text, likely))
+			return v.runsProgram(v.findingOf(r, &v.lines[i], likely))
 		}
 		if v.outcome == unknown && !git && v.is(i, otherFailure) && !v.is(i, logged) {
 			return finding{true, recovery.CategoryNone, possible, "other-error", text}
@@ -110,12 +110,12 @@ func (v *view) readersError(r *rule.Rule) finding {
 	case len(v.lines) > fewLines, len(v.text) > 1500, v.is(0, numbered):
 		return finding{}
 	case r != nil && (len(v.lines) <= 2 || own) && !v.quoted(0, r):
-		return v.findingOf(r, first, likely)
+		return v.findingOf(r, &v.lines[0], likely)
 	case !own || len(v.lines) > 3:
 		return finding{}
 	}
 	if r := v.failure(&v.lines[0], 0, true); r != nil && len(v.lines) <= 2 {
-		return v.findingOf(r, first, worded)
+		return v.findingOf(r, &v.lines[0], worded)
 	}
 	return finding{true, recovery.CategoryNone, other, "reader-error", first}
 }

@@ -33,7 +33,7 @@ func (v *view) end() int {
 // explains reports whether line i only explains the error above it.
 func (v *view) explains(i int) bool {
 	r := v.first(i, follows)
-	return r != nil && (r.Sure == certainly || v.quotesSource(i) || v.match(v.lines[i].text) == nil)
+	return r != nil && (r.Sure == certainly || v.quotesSource(i) || v.failure(&v.lines[i], -1, false) == nil)
 }
 
 // lineRules looks for the line that names the failure.

@@ -54,11 +54,14 @@ func (c *compiled) missing(s *Subject) string {
 	case len(c.any)+len(c.patterns) > 0 && anyPhrase(c.any, s.folded()) < 0 && anyPattern(c.patterns, s.raw()) < 0:
 		return "any"
 	}
-	return c.missingElse(s)
+	if key := c.missingText(s); key != "" {
+		return key
+	}
+	return c.missingFact(s)
 }
 
-// missingElse is missing without the conditions any, patterns, codes, status and not_status.
-func (c *compiled) missingElse(s *Subject) string {
+// missingText is missing for the other conditions on the text and its codes: they hold wherever the text is.
+func (c *compiled) missingText(s *Subject) string {
 	switch {
 	case len(c.and) > 0 && anyPhrase(c.and, s.folded()) < 0:
 		return "and"
@@ -68,6 +71,13 @@ func (c *compiled) missingElse(s *Subject) string {
 		return "not_patterns"
 	case anyCode(c.notCodes, s.Codes) >= 0:
 		return "not_codes"
+	}
+	return ""
+}
+
+// missingFact is missing for the conditions on what is around the text.
+func (c *compiled) missingFact(s *Subject) string {
+	switch {
 	case len(c.When) > 0 && !s.holdsAny(c.When):
 		return "when"
 	case s.holdsAny(c.Unless):

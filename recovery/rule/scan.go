@@ -7,11 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Hits are the numbers of the wordings and patterns that a line may match, in the order of the rules.
+// Hits are the numbers of the wordings and patterns that a line may match, in the order of the rules. Next notes which of
+// them do match, so that none is tried twice on a line: several classes ask about a line, some of them often.
 type Hits []uint16
 
-// maxHits limits the wordings and patterns of a list with an index.
-const maxHits = 4096
+// maxHits limits the wordings and patterns of a list with an index. The notes are the bits above it.
+const (
+	maxHits = 4096
+	matches = 1 << 14
+	differs = 1 << 15
+)
 
 // scanner finds in one pass over a line which wordings and patterns may match it: most of them require a certain text in
 // the line, or a certain first byte. Most lines have none of these, so that no expression is tried.
@@ -181,28 +186,44 @@ func (l *List) Mask(want func(*Rule) bool) Mask {
 }
 
 // FirstOf returns the index of the first rule of a mask that matches a line, -1 if none does. hits is the result of Scan
-// for the line.
+// for the line, whose text s has.
 func (l *List) FirstOf(m Mask, hits Hits, s *Subject) int {
 	return l.Next(m, hits, s, -1)
 }
 
 // Next is FirstOf for the rules after the one with index after.
 func (l *List) Next(m Mask, hits Hits, s *Subject, after int) int {
-	for _, id := range hits {
+	for k, hit := range hits {
+		id := hit % maxHits
 		i := l.of[id]
-		if i <= after || !m[i] {
+		if i <= after || !m[i] || hit&differs != 0 {
 			continue
 		}
 		c := &l.rules[i]
-		n := int(id) - c.from
-		if n < len(c.any) && c.any[n].in(s.folded()) || n >= len(c.any) && c.patterns[n-len(c.any)].in(s.raw()) {
-			if len(c.status)+len(c.notStatus)+len(c.codes)+len(c.notCodes) == 0 && c.missingElse(s) == "" {
-				return i
+		if hit&matches == 0 {
+			if !c.has(int(id)-c.from, s) {
+				hits[k] |= differs
+				continue
 			}
-			after = i
+			if after = i; len(c.status)+len(c.notStatus)+len(c.codes)+len(c.notCodes) > 0 || c.missingText(s) != "" {
+				hits[k] |= differs
+				continue
+			}
+			hits[k] |= matches
+		}
+		if after = i; c.missingFact(s) == "" {
+			return i
 		}
 	}
 	return -1
+}
+
+// has reports whether wording n of any, or the pattern that follows as number n, is in a subject.
+func (c *compiled) has(n int, s *Subject) bool {
+	if n < len(c.any) {
+		return c.any[n].in(s.folded())
+	}
+	return c.patterns[n-len(c.any)].in(s.raw())
 }
 
 // Index prepares a list for Scan. It must be called once, before the list is shared. It returns an error if the list has

@@ -108,6 +108,30 @@ func TestNeed(t *testing.T) {
 	}
 }
 
+// TestNotes: what is noted about the hits of a line is about its text, not about what is around it.
+func TestNotes(t *testing.T) {
+	l, err := Compile(Set{Rules: []Rule{
+		{Name: "not-this", Class: "c", Any: []string{"cannot"}, Not: []string{"open"}, Examples: []string{"x"}},
+		{Name: "if-failed", Class: "c", Patterns: []string{"cannot (?:open|read)", "^cannot"}, When: []string{"failed"}, Examples: []string{"x"}},
+		{Name: "any", Class: "c", Any: []string{"open"}, Examples: []string{"x"}}}}, Vocabulary{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Index(); err != nil {
+		t.Fatal(err)
+	}
+	const line = "cannot open a.txt"
+	hits, all := l.Scan(nil, line), Mask{true, true, true}
+	for i, c := range []struct {
+		fact string
+		want int
+	}{{"", 2}, {"failed", 1}, {"", 2}, {"failed", 1}} {
+		if got := l.FirstOf(all, hits, &Subject{Raw: line, Fact: c.fact}); got != c.want {
+			t.Errorf("question %d, fact %q: rule %d, want %d", i+1, c.fact, got, c.want)
+		}
+	}
+}
+
 // FuzzScan: no pattern of an operator makes the compiler or the search panic, and
 // none is kept from a line that it matches.
 func FuzzScan(f *testing.F) {
