@@ -21,7 +21,7 @@ var ceilings = map[string]int{
 	"recovery/learn":      1992,
 	"recovery/plan":       1771,
 	"recovery/repair":     4913,
-	"recovery/rule":       1331,
+	"recovery/rule":       1357,
 	"recovery/trajectory": 3017,
 	"recovery/transcript": 5513,
 }

@@ -24,6 +24,7 @@ type pattern struct {
 	group bool // the expression has capturing groups
 	once  sync.Once
 	re    *regexp.Regexp
+	also  [][]string // what a text must have besides need: one of each, in lower case; set with re
 }
 
 // newPattern checks an expression whose pieces are expanded.
@@ -43,8 +44,31 @@ func newPattern(expr string) (*pattern, error) {
 func (p *pattern) vague() bool { return p.need.texts == nil && !p.group }
 
 func (p *pattern) in(text string) bool {
-	p.once.Do(func() { p.re = regexp.MustCompile(p.expr) })
+	p.once.Do(p.compile)
+	if len(p.also) > 0 {
+		low := strings.ToLower(text)
+		if slices.ContainsFunc(p.also, func(set []string) bool { return !containsAny(low, set) }) {
+			return false
+		}
+	}
 	return p.re.MatchString(text)
+}
+
+func (p *pattern) compile() {
+	p.re = regexp.MustCompile(p.expr)
+	parsed, err := syntax.Parse(p.expr, syntax.Perl)
+	if err != nil {
+		return // MustCompile would have failed
+	}
+	for _, set := range textsOf(parsed).useful() {
+		if len(set) <= maxAlso && !slices.Equal(set, p.need.texts) {
+			p.also = append(p.also, set)
+		}
+	}
+}
+
+func containsAny(text string, set []string) bool {
+	return slices.ContainsFunc(set, func(s string) bool { return strings.Contains(text, s) })
 }
 
 // need is what every text that an expression matches must have. Other texts are not tried.
@@ -59,6 +83,7 @@ const (
 	longNeed = 12 // longer texts are cut: the rest excludes few lines, and many texts become equal without it
 	maxNeeds = 400
 	maxTexts = 200 // of one part of an expression, before they are cut
+	maxAlso  = 24  // of each set that is looked for besides the best one: more take as long as the expression
 )
 
 // needOf returns the need of an expression.
@@ -73,20 +98,28 @@ func needOf(re *syntax.Regexp) (n need) {
 
 // texts are the texts that a part of an expression matches.
 type texts struct {
-	all []string // all matches; nil if there are too many
-	one []string // every match contains one of these; nil if unknown
+	all  []string   // all matches; nil if there are too many
+	each [][]string // every match contains a text of each of these sets
 }
 
-// best returns the more selective of the two sets.
-func (t texts) best() []string {
-	all := reduced(t.all)
-	if selectivity(all) > selectivity(t.one) {
-		return all
+// best returns the most selective of the sets; nil if none is of use.
+func (t texts) best() (best []string) {
+	for _, set := range slices.Concat(t.each, [][]string{reduced(t.all)}) {
+		if selectivity(set) > selectivity(best) {
+			best = set
+		}
 	}
-	if selectivity(t.one) == 0 {
-		return nil
+	return best
+}
+
+// useful returns the sets that exclude anything.
+func (t texts) useful() (sets [][]string) {
+	for _, set := range slices.Concat(t.each, [][]string{t.all}) {
+		if set = reduced(set); selectivity(set) > 0 {
+			sets = append(sets, set)
+		}
 	}
-	return t.one
+	return sets
 }
 
 // reduced returns a set whose texts occur wherever those of set do: cut to longNeed bytes, and without texts that contain
@@ -142,10 +175,10 @@ func textsOf(re *syntax.Regexp) texts {
 	case syntax.OpQuest:
 		return texts{all: union([][]string{{""}, textsOf(re.Sub[0]).all}, maxTexts)}
 	case syntax.OpPlus:
-		return texts{one: textsOf(re.Sub[0]).best()}
+		return texts{each: textsOf(re.Sub[0]).useful()}
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return texts{one: textsOf(re.Sub[0]).best()}
+			return texts{each: textsOf(re.Sub[0]).useful()}
 		}
 	case syntax.OpAlternate:
 		var all, one [][]string
@@ -153,7 +186,7 @@ func textsOf(re *syntax.Regexp) texts {
 			t := textsOf(sub)
 			all, one = append(all, t.all), append(one, t.best())
 		}
-		return texts{all: union(all, maxTexts), one: union(one, maxNeeds)}
+		return texts{all: union(all, maxTexts), each: [][]string{union(one, maxNeeds)}}
 	case syntax.OpConcat:
 		return textsOfRow(re.Sub)
 	}
@@ -163,12 +196,7 @@ func textsOf(re *syntax.Regexp) texts {
 // textsOfRow returns the texts of a concatenation.
 func textsOfRow(row []*syntax.Regexp) texts {
 	all, whole := []string{""}, true
-	var one []string
-	consider := func(set []string) {
-		if set = reduced(set); selectivity(set) > selectivity(one) {
-			one = set
-		}
-	}
+	var each [][]string
 	for _, sub := range row {
 		t := textsOf(sub)
 		next := product(all, t.all)
@@ -177,8 +205,7 @@ func textsOfRow(row []*syntax.Regexp) texts {
 			continue
 		}
 		whole = false
-		consider(all)
-		consider(t.one)
+		each = append(append(each, texts{all: all}.useful()...), texts{each: t.each}.useful()...)
 		if all = t.all; all == nil {
 			all = []string{""}
 		}
@@ -186,8 +213,7 @@ func textsOfRow(row []*syntax.Regexp) texts {
 	if whole {
 		return texts{all: all}
 	}
-	consider(all)
-	return texts{one: one}
+	return texts{each: append(each, texts{all: all}.useful()...)}
 }
 
 // runesOf lists the runes of a class, nil if there are many.
