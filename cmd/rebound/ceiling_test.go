@@ -14,7 +14,7 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7049,
 
-	"recovery/annotate":   3326,
+	"recovery/annotate":   3339,
 	"recovery/classify":   2915,
 	"recovery/fit":        4123,
 	"recovery/inspect":    5051,

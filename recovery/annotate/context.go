@@ -39,6 +39,7 @@ type failureContext struct {
 	checked     int
 
 	// Lazily computed values.
+	small        string            // the failure's line and content in lower case
 	known        []trajectory.Tool // tools that the request offers or the history shows
 	allUses      trajectory.Use    // uses of all known tools
 	textProtocol bool              // text protocol: calls are part of the assistant's text

@@ -70,7 +70,7 @@ var blockWanted = recovery.NewPattern(`(?i)\b(?:triple backticks|code ?block)\b[
 // openFence finds why an agent saw no code block in a message that has one: the block does not end, or its end does
 // not stand on a line of its own.
 func (s *failureContext) openFence() fact {
-	if s.turn >= len(s.list) || !blockWanted.MatchString(s.content) {
+	if s.turn >= len(s.list) || !s.has("found 0") || !blockWanted.MatchString(s.content) {
 		return fact{}
 	}
 	said := strings.TrimRight(s.list[s.turn].Text(), " \t\r\n")

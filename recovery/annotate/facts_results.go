@@ -27,7 +27,7 @@ var curlFailed = recovery.NewPattern(`(?m)^curl: \(\d+\)`)
 
 // noJSON finds a server's answer that is not JSON.
 func (s *failureContext) noJSON() fact {
-	if !parsesJSON.MatchString(s.failingCall.Line()) || s.firstMatch(notJSON) == "" || curlFailed.MatchString(s.content) {
+	if !parsesJSON.MatchString(s.failingCall.Line()) || s.firstMatch(notJSON, "expecting value", "parse error", "json") == "" || curlFailed.MatchString(s.content) {
 		return fact{}
 	}
 	for _, v := range s.programs {
@@ -43,7 +43,7 @@ var managedWords = recovery.NewPattern(`externally[- ]managed[- ]environment`)
 
 // managed finds an installation that the system's own Python refuses.
 func (s *failureContext) managed() fact {
-	if s.firstMatch(managedWords) == "" || s.barred&recovery.Installs != 0 {
+	if s.firstMatch(managedWords, "externally") == "" || s.barred&recovery.Installs != 0 {
 		return fact{}
 	}
 	return fact{say: "The system's Python takes no packages; a virtual environment does.", call: "Make a virtual environment (`python3 -m venv .venv`) and use its `pip`."}
@@ -53,7 +53,7 @@ var heldBy = recovery.NewPattern(`(?i)(?:lock|locked)\b.{0,80}\bheld by process 
 
 // locked finds a lock that another process holds.
 func (s *failureContext) locked() fact {
-	id := s.firstMatch(heldBy)
+	id := s.firstMatch(heldBy, "held by process")
 	if id == "" {
 		return fact{}
 	}
@@ -109,7 +109,7 @@ const maxSources = 32
 // inDatabase describes how to list the tables or columns that exist.
 func (s *failureContext) inDatabase() fact {
 	lite := strings.Contains(s.content, "no such ")
-	if t := s.firstMatch(noTable); t != "" {
+	if t := s.firstMatch(noTable, "table", "relation", "object name"); t != "" {
 		line := "SHOW TABLES"
 		switch {
 		case lite:
@@ -119,7 +119,7 @@ func (s *failureContext) inDatabase() fact {
 		}
 		return fact{say: "The database has no table " + quoted(t) + ".", call: "Send " + quoted(line) + " first, which lists those that it has."}
 	}
-	column := s.firstMatch(noColumn)
+	column := s.firstMatch(noColumn, "column")
 	table := tableOf(cmp.Or(text(s.args, "query", "sql", "statement"), s.f.Arguments), column)
 	if column == "" || table == "" {
 		return fact{}
@@ -323,7 +323,7 @@ var languages = [...]struct {
 // language finds a file whose text is in another language than its name says.
 func (s *failureContext) language() fact {
 	_, _, put, _, ok := s.edited()
-	file := s.firstMatch(openFile)
+	file := s.firstMatch(openFile, "(open file: ")
 	if !ok || path.Ext(file) != ".py" || !strings.Contains(s.content, "E999") {
 		return fact{}
 	}
