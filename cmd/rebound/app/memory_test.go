@@ -32,6 +32,7 @@ func TestMemoryOfARequest(t *testing.T) {
 	for name, limits := range map[string]string{"limits": "", "none": "\nlimits: {messages: 1000000000, calls: 1000000000, tools: 1000000000}\n"} {
 		g := launch(t, strings.ReplaceAll(quick, "UP/", up.URL+"/")+limits)
 		g.must(chat("m", false, ""))
+		g.ask(t.Context(), families[slices.IndexFunc(families, func(f hostiletest.Family) bool { return f.Name == "turns" })].Make(64<<10)) // reads the rules, which is done once
 		var over []string
 		for _, f := range families {
 			if limits != "" && len(over) > 0 {
