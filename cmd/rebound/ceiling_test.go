@@ -15,13 +15,13 @@ var ceilings = map[string]int{
 	"proxy/stream": 7049,
 
 	"recovery/annotate":   3339,
-	"recovery/classify":   2915,
+	"recovery/classify":   2912,
 	"recovery/fit":        4123,
 	"recovery/inspect":    5051,
 	"recovery/learn":      1992,
 	"recovery/plan":       1771,
 	"recovery/repair":     4913,
-	"recovery/rule":       1357,
+	"recovery/rule":       1390,
 	"recovery/trajectory": 3017,
 	"recovery/transcript": 5513,
 }

@@ -75,6 +75,7 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 	if read {
 		log = terminalLog{stderr}
 	}
+	tuneGC(env)
 	a, err := app.New(cfg, log, buildVersion())
 	if err != nil {
 		fmt.Fprintln(stderr, "rebound:", err)
@@ -96,9 +97,7 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 	}()
 	// Warming up waits, because the first request may have arrived already.
 	time.AfterFunc(200*time.Millisecond, func() {
-		collectOften(env)
 		a.Warm()
-		tuneGC(env)
 	})
 	err = a.Run(ctx)
 	stop()

@@ -95,9 +95,6 @@ func New(load func() (rule.Set, error), own ...rule.Rule) *Table {
 	return t
 }
 
-// Warm reads and compiles the rules now, so that the first failure does not wait for it.
-func (t *Table) Warm() { _, _ = t.rules() }
-
 // Classify names the failure. It is pure and total: any evidence has a
 // diagnosis, by default of class recovery.Unknown.
 func (t *Table) Classify(ev recovery.Evidence) recovery.Diagnosis {

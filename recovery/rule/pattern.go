@@ -3,6 +3,7 @@ package rule
 import (
 	"cmp"
 	"errors"
+	"hash/fnv"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -20,15 +21,20 @@ type pattern struct {
 	shown string // as in the file
 	part  string // with its pieces expanded, without the rule's Begin and End
 	expr  string // with both
-	need  need
-	group bool // the expression has capturing groups
+	need  Need
 	once  sync.Once
 	re    *regexp.Regexp
 	also  [][]string // what a text must have besides need: one of each, in lower case; set with re
 }
 
 // newPattern checks an expression whose pieces are expanded.
-func newPattern(expr string) (*pattern, error) {
+func (c *compiler) newPattern(expr string) (*pattern, error) {
+	h := fnv.New64a()
+	h.Write([]byte(expr))
+	hash := h.Sum64()
+	if i, known := slices.BinarySearchFunc(c.known, hash, Need.compare); known {
+		return &pattern{expr: expr, need: c.known[i]}, nil
+	}
 	if len(expr) > maxPattern {
 		return nil, errors.New("is too long with its pieces")
 	}
@@ -36,12 +42,15 @@ func newPattern(expr string) (*pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pattern{expr: expr, need: needOf(parsed), group: parsed.MaxCap() > 0}, nil
+	n := needOf(parsed)
+	n.Hash = hash
+	c.computed = append(c.computed, n)
+	return &pattern{expr: expr, need: n}, nil
 }
 
 // vague reports whether a scan has no required text to look for before it tries the pattern. A pattern with groups is never
 // vague, so that it is not joined with others.
-func (p *pattern) vague() bool { return p.need.texts == nil && !p.group }
+func (p *pattern) vague() bool { return p.need.Texts == nil && !p.need.Groups }
 
 func (p *pattern) in(text string) bool {
 	p.once.Do(p.compile)
@@ -54,6 +63,7 @@ func (p *pattern) in(text string) bool {
 	return p.re.MatchString(text)
 }
 
+// compile compiles the expression, and finds what a text must have besides need.
 func (p *pattern) compile() {
 	p.re = regexp.MustCompile(p.expr)
 	parsed, err := syntax.Parse(p.expr, syntax.Perl)
@@ -61,7 +71,7 @@ func (p *pattern) compile() {
 		return // MustCompile would have failed
 	}
 	for _, set := range textsOf(parsed).useful() {
-		if len(set) <= maxAlso && !slices.Equal(set, p.need.texts) {
+		if len(set) <= maxAlso && !slices.Equal(set, p.need.Texts) {
 			p.also = append(p.also, set)
 		}
 	}
@@ -71,10 +81,24 @@ func containsAny(text string, set []string) bool {
 	return slices.ContainsFunc(set, func(s string) bool { return strings.Contains(text, s) })
 }
 
-// need is what every text that an expression matches must have. Other texts are not tried.
-type need struct {
-	texts []string   // the text has one of these, in lower case; nil if unknown
-	first *[256]bool // bytes with which the text may begin; nil if unknown
+// Need is what every text that an expression matches must have. Other texts are not tried.
+type Need struct {
+	Hash   uint64     // of the expression
+	Texts  []string   // the text has one of these, in lower case; nil if unknown
+	First  *[256]bool // bytes with which the text may begin; nil if unknown
+	Groups bool       // the expression has capturing groups
+}
+
+func (n Need) compare(hash uint64) int { return cmp.Compare(n.Hash, hash) }
+
+// NeedsOf returns the needs of all patterns of a set, sorted by their hashes, for Set.Needs.
+func NeedsOf(s Set) []Need {
+	c := compiler{words: s.Words, pieces: s.Pieces}
+	for _, r := range s.Rules {
+		c.rule(r, "")
+	}
+	slices.SortFunc(c.computed, func(a, b Need) int { return a.compare(b.Hash) })
+	return slices.CompactFunc(c.computed, func(a, b Need) bool { return a.Hash == b.Hash })
 }
 
 // Limits of the required texts of one expression.
@@ -87,12 +111,13 @@ const (
 )
 
 // needOf returns the need of an expression.
-func needOf(re *syntax.Regexp) (n need) {
+func needOf(re *syntax.Regexp) (n Need) {
+	n.Groups = re.MaxCap() > 0
 	if best := textsOf(re).best(); len(best) > 0 && len(best) <= maxNeeds {
-		n.texts = best
+		n.Texts = best
 		return n
 	}
-	n.first = firstBytes(re)
+	n.First = firstBytes(re)
 	return n
 }
 

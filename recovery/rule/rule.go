@@ -57,6 +57,9 @@ type Set struct {
 	Words  map[string][]string `yaml:"words"`
 	Pieces map[string][]string `yaml:"pieces"`
 	Rules  []Rule              `yaml:"rules"`
+	// Needs are the known needs of patterns, sorted by their hashes. Compile parses only the other patterns, which takes most
+	// of its time.
+	Needs []Need `yaml:"-"`
 }
 
 // Join returns the sets one after the other as one set. If two of them define words or pieces of the same name, the later
@@ -67,7 +70,9 @@ func Join(sets ...Set) Set {
 		maps.Copy(out.Words, s.Words)
 		maps.Copy(out.Pieces, s.Pieces)
 		out.Rules = append(out.Rules, s.Rules...)
+		out.Needs = append(out.Needs, s.Needs...)
 	}
+	slices.SortFunc(out.Needs, func(a, b Need) int { return a.compare(b.Hash) })
 	return out
 }
 
@@ -140,7 +145,7 @@ const (
 //
 // The error joins an error for each mistake; each begins with its position, as in "rules[2].any[0]: …".
 func Compile(s Set, v Vocabulary) (*List, error) {
-	c := compiler{words: s.Words, pieces: s.Pieces, vocabulary: v}
+	c := compiler{words: s.Words, pieces: s.Pieces, vocabulary: v, known: s.Needs}
 	if len(s.Rules) > maxRules {
 		c.fail("rules", "more than %d rules", maxRules)
 		return nil, errors.Join(c.errs...)
@@ -165,6 +170,8 @@ type compiler struct {
 	words      map[string][]string
 	pieces     map[string][]string
 	vocabulary Vocabulary
+	known      []Need // by their hashes
+	computed   []Need
 	errs       []error
 }
 
@@ -282,7 +289,7 @@ func (c *compiler) patterns(at, begin string, list []string, end string) []*patt
 		expr, err := c.writeOut(s, 0)
 		var p *pattern
 		if err == nil {
-			p, err = newPattern(wrapped(begin, expr, end))
+			p, err = c.newPattern(wrapped(begin, expr, end))
 		}
 		if err != nil {
 			c.fail(fmt.Sprintf("%s[%d]", at, i), "%s", err)
@@ -300,7 +307,7 @@ func (c *compiler) patterns(at, begin string, list []string, end string) []*patt
 		for _, p := range vague[1:] {
 			shown, parts = shown+"|"+p.shown, parts+"|"+p.part
 		}
-		if p, err := newPattern(wrapped(begin, parts, end)); err == nil {
+		if p, err := c.newPattern(wrapped(begin, parts, end)); err == nil {
 			p.shown = shown
 			vague = []*pattern{p}
 		}

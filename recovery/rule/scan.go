@@ -43,16 +43,16 @@ const (
 	scanBuckets = 1 << 12
 )
 
-func (x *scanner) add(id uint16, n need) {
+func (x *scanner) add(id uint16, n Need) {
 	switch {
-	case n.texts != nil:
-		for _, t := range n.texts {
+	case n.Texts != nil:
+		for _, t := range n.Texts {
 			x.needs[t] = append(x.needs[t], id)
 		}
-	case n.first == nil:
+	case n.First == nil:
 		x.always = append(x.always, id)
 	default:
-		for c, may := range n.first {
+		for c, may := range n.First {
 			if may {
 				x.first[c] = append(x.first[c], id)
 			}
@@ -62,10 +62,11 @@ func (x *scanner) add(id uint16, n need) {
 
 // build chooses the marks; it is called after all texts were added.
 func (x *scanner) build() {
-	common := map[uint]int{}
+	common := make([]uint16, 1<<16) // how many texts have four bytes, by a hash of them
+	count := func(t string, k int) *uint16 { left := leftAt(t, k); return &common[uint16(left^left>>16)] }
 	for t := range x.needs {
 		for k := range len(t) - 3 {
-			common[leftAt(t, k)]++
+			*count(t, k)++
 		}
 	}
 	for t, ids := range x.needs {
@@ -77,7 +78,7 @@ func (x *scanner) build() {
 		}
 		mark := 0
 		for k := range len(t) - 3 {
-			if common[leftAt(t, k)] < common[leftAt(t, mark)] {
+			if *count(t, k) < *count(t, mark) {
 				mark = k
 			}
 		}
@@ -153,7 +154,7 @@ func beginsLower(s, text string) bool {
 
 // needOfPhrase returns the longest run of letters and digits in a wording's parts as its need. This works for texts that
 // are not folded, since folding changes letters and digits only in their case.
-func needOfPhrase(p phrase) (n need) {
+func needOfPhrase(p phrase) (n Need) {
 	best := ""
 	for _, w := range p {
 		for run := range strings.FieldsFuncSeq(w.text, func(r rune) bool { return r < utf8.RuneSelf && !isWord(byte(r)) }) {
@@ -163,7 +164,7 @@ func needOfPhrase(p phrase) (n need) {
 		}
 	}
 	if len(best) >= minNeed {
-		n.texts = []string{best}
+		n.Texts = []string{best}
 	}
 	return n
 }

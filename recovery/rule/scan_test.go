@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -130,6 +131,39 @@ func TestNotes(t *testing.T) {
 	}{{"", 2}, {"failed", 1}, {"", 2}, {"failed", 1}} {
 		if got := l.FirstOf(all, hits, &Subject{Raw: line, Fact: c.fact}); got != c.want {
 			t.Errorf("question %d, fact %q: rule %d, want %d", i+1, c.fact, got, c.want)
+		}
+	}
+}
+
+// TestKnownNeeds: a set whose needs are known is compiled without parsing a pattern, also behind an operator's rules, and
+// its scans find the same.
+func TestKnownNeeds(t *testing.T) {
+	own := Set{Rules: []Rule{{Name: "own", Patterns: []string{"[a-z]+: my own"}, Examples: []string{"x"}}}}
+	set := Set{Pieces: map[string][]string{"p": {"no", "unknown"}}, Rules: []Rule{
+		{Name: "joined", Begin: `^\s*`, Patterns: []string{`\d+:`, `#\w`, "(${p}) tool"}, NotPatterns: []string{"tooling"}, End: "$", Examples: []string{"x"}},
+		{Name: "near", Patterns: []string{"${p} function"}, Near: []string{"^call"}, Examples: []string{"x"}}}}
+	known := set
+	known.Needs = NeedsOf(set)
+	c := compiler{pieces: set.Pieces, known: known.Needs}
+	for _, r := range set.Rules {
+		c.rule(r, "")
+	}
+	if len(c.computed) > 0 || len(c.errs) > 0 {
+		t.Errorf("%d patterns are parsed, %v", len(c.computed), c.errs)
+	}
+	var lists [2]*List
+	for i, s := range []Set{set, known} {
+		var err error
+		if lists[i], err = Compile(Join(own, s), Vocabulary{}); err != nil {
+			t.Fatal(err)
+		}
+		if err = lists[i].Index(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, line := range []string{"12:", "#a", "No tool", "unknown function", "x: my own", "none"} {
+		if got, want := lists[1].Scan(nil, line), lists[0].Scan(nil, line); !slices.Equal(got, want) {
+			t.Errorf("%q has the hits %v, without known needs %v", line, got, want)
 		}
 	}
 }

@@ -464,17 +464,16 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// Warm compiles the rules, which takes a tenth of a second that the first request would
-// otherwise wait. Call it once the gateway serves.
+// Warm reads the rules that every tool result needs, so that the first one does not wait for
+// them, and returns the memory that only the start needed. Other rules are read at the first
+// failure. Call it once the gateway serves.
 func (a *App) Warm() {
 	a.mu.Lock()
 	r := a.rules
 	a.mu.Unlock()
-	r.upstream.Warm()
 	r.tools.Warm()
 	r.preferences.Warm()
-	vocabulary()
-	debug.FreeOSMemory() // compiling leaves ten times the size of the rules as garbage
+	debug.FreeOSMemory()
 }
 
 // current returns the configuration in force.
