@@ -226,10 +226,13 @@ func (a *answer) String() string {
 		a.header.Get("X-Rebound-Recovery"), a.header.Get("X-Rebound-Attempts"), a.broken, a.raw.String())
 }
 
+// maxRead limits what a client reads of an answer: one without an end shows as lost, and does not fill the memory.
+const maxRead = 64 << 20
+
 func (a *answer) read(res *http.Response, streamed bool) {
 	defer res.Body.Close()
 	a.status, a.header = res.StatusCode, res.Header
-	in := io.TeeReader(res.Body, &a.raw)
+	in := io.TeeReader(io.LimitReader(res.Body, maxRead), &a.raw)
 	if !streamed || res.StatusCode != http.StatusOK {
 		data, err := io.ReadAll(in)
 		if a.broken = err; err == nil {

@@ -14,6 +14,6 @@ func TestOwnersWithoutTime(t *testing.T) {
 	o, mine := ownerStore{s, 0}, proxy.Ownership{Owner: "key a", Upstream: "default"}
 	o.Claim(t.Context(), mine, "resp_a")
 	if got := o.Of(t.Context(), "resp_a", "resp_b"); got[0] != mine || got[1] != (proxy.Ownership{}) {
-		t.Errorf("%+v, want %+v and nobody", got, mine)
+		t.Errorf("%+v, want %+v and no owner of the other", got, mine)
 	}
 }
