@@ -96,9 +96,7 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 		a.Watch(ctx, env, hup)
 	}()
 	// Warming up waits, because the first request may have arrived already.
-	time.AfterFunc(200*time.Millisecond, func() {
-		a.Warm()
-	})
+	time.AfterFunc(200*time.Millisecond, a.Warm)
 	err = a.Run(ctx)
 	stop()
 	<-watched
