@@ -47,6 +47,7 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 			{"bash", "", wrapped(1, "#9 [4/7] COPY conf/app.ini /etc/app.ini\n#9 ERROR: failed to calculate checksum of ref a1b2::c3: \"/conf/app.ini\": not found")},
 			{"bash", "", "Invalid project directory provided, no such directory: /srv/web/8080"},
 			{"LS", "", "/srv/app/nope does not exist"},
+			{"bash", "python -m pytest tests/test_linker.py", "ERROR: file or directory not found: tests/test_linker.py\n\nno tests ran in 0.01s"},
 			{"bash", "find build -name '*.o'", wrapped(1, "find: ‘build’: No such file or directory")},
 		},
 		recovery.CommandNotFound: {
@@ -77,6 +78,7 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 			{"bash", "", wrapped(128, "ERROR: Permission to octo/web.git denied to dev.\nfatal: Could not read from remote repository.")},
 		},
 		recovery.ToolTimeout: {
+			{"bash", "Rscript -e 'setTimeLimit(elapsed=0.2); repeat {}'", "Error in repeat { : reached elapsed time limit\nExecution halted"},
 			{"bash", "", "<error>\nThe last command <command>cat <<EOF > a.sh\nsleep 900\nEOF\nsh a.sh</command> timed out and has been killed.\nThe " +
 				"output of the command was:\n<output>\nPermission denied once\n</output>\nPlease try another command and make sure to avoid those requiring interactive input.\n</error>"},
 			{"bash", "", "The command 'python serve.py\n' was cancelled because it took more than 30 seconds. Please try a different command that completes more quickly."},

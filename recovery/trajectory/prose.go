@@ -7,7 +7,7 @@ import (
 )
 
 // sentence matches the beginning of a sentence that is not a command.
-var sentence = recovery.NewPattern(`^[A-Z][a-z']+ [\w'\x60-]+ [\w'\x60-]|^[A-Z][a-z]+(?:'[a-z]+|,) [\w'\x60-]`)
+var sentence = recovery.NewPattern(`^[A-Z][a-z']+ [\w'\x60][\w'\x60-]* [\w'\x60-]|^[A-Z][a-z]+(?:'[a-z]+|,) [\w'\x60-]`)
 
 // Prose returns the first line of a command line that is natural language and not a command: a heading such as
 // DISCUSSION, or a sentence. It returns "" for commands.
