@@ -39,7 +39,7 @@ type trial struct {
 
 // trials are the lab's, each asked so many times.
 func trials(n int) []trial {
-	return []trial{
+	list := []trial{
 		{"a stream that is cut, temperature 0", "the answer is whole", len(questions), true, cutAnswer(0)},
 		{"a stream that is cut, temperature 0.8", "the answer is whole", len(questions), true, cutAnswer(0.8)},
 		{"a conversation larger than the window", "it is answered", len(questions), false, longTalk},
@@ -48,6 +48,10 @@ func trials(n int) []trial {
 		{"the same a second time", "the next call has the path", n, false, afterFailures(2)},
 		{"the same a third time", "the next call has the path", n, false, afterFailures(3)},
 	}
+	for _, s := range situations {
+		list = append(list, trial{s.name, s.right, n, false, s.ask})
+	}
+	return list
 }
 
 // lab runs the trials whose name contains only, and prints a table in Markdown.
@@ -230,6 +234,24 @@ type message struct {
 	} `json:"tool_calls"`
 }
 
+// said returns the text and the calls together: some models write their calls into the text.
+func (m message) said() string {
+	said := m.Content
+	for _, c := range m.Calls {
+		said += c.Function.Name + c.Function.Arguments
+	}
+	return said
+}
+
+// called is an assistant's message with one call, resulted the message with its result.
+func called(id, name, arguments string) object {
+	return object{"role": "assistant", "content": nil, "tool_calls": []object{{"id": id, "type": "function", "function": object{"name": name, "arguments": arguments}}}}
+}
+
+func resulted(id, text string) object {
+	return object{"role": "tool", "tool_call_id": id, "content": text}
+}
+
 // whole asks for an answer that is not streamed; it is empty where there is none.
 func whole(ctx context.Context, base string, body object) (message, error) {
 	res, err := post(ctx, base, body)
@@ -302,22 +324,14 @@ func firstCall(ctx context.Context, base string, i int) (bool, error) {
 func afterFailures(times int) func(context.Context, string, int) (bool, error) {
 	return func(ctx context.Context, base string, i int) (bool, error) {
 		t := taskOf(i)
-		call := func(id, name, key, value string) object {
-			arguments, _ := json.Marshal(object{key: value}) // a string always is JSON
-			return object{"role": "assistant", "content": nil, "tool_calls": []object{{"id": id, "type": "function", "function": object{"name": name, "arguments": string(arguments)}}}}
-		}
-		result := func(id, text string) object { return object{"role": "tool", "tool_call_id": id, "content": text} }
-		messages := append(t.begin(), call("c1", "search", "query", t.symbol),
-			result("c1", fmt.Sprintf("%s:12: export class %s {\ntest/%s.spec:3: new %s()", t.path, t.symbol, t.file, t.symbol)))
+		messages := append(t.begin(), called("c1", "search", argument("query", t.symbol)),
+			resulted("c1", fmt.Sprintf("%s:12: export class %s {\ntest/%s.spec:3: new %s()", t.path, t.symbol, t.file, t.symbol)))
 		for n := range times {
 			id := fmt.Sprintf("c%d", n+2)
-			messages = append(messages, call(id, "read_file", "path", t.file), result(id, fmt.Sprintf("ENOENT: no such file or directory, open '%s'", t.file)))
+			messages = append(messages, called(id, "read_file", argument("path", t.file)), resulted(id, fmt.Sprintf("ENOENT: no such file or directory, open '%s'", t.file)))
 		}
 		m, err := act(ctx, base, messages)
-		said := m.Content // some write their calls into the text
-		for _, c := range m.Calls {
-			said += c.Function.Name + c.Function.Arguments
-		}
+		said := m.said()
 		return strings.Contains(said, "read_file") && strings.Contains(said, t.path), err
 	}
 }
