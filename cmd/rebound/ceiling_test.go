@@ -17,7 +17,7 @@ var ceilings = map[string]int{
 	"recovery/annotate":   3441,
 	"recovery/classify":   2914,
 	"recovery/fit":        4123,
-	"recovery/inspect":    5063,
+	"recovery/inspect":    5066,
 	"recovery/learn":      1992,
 	"recovery/plan":       1779,
 	"recovery/repair":     4913,

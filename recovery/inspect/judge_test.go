@@ -64,6 +64,19 @@ func TestFailureIsComplete(t *testing.T) {
 	}
 }
 
+// The line of a failure of no known kind says what is wrong, even if other lines follow.
+func TestLineOfAFailure(t *testing.T) {
+	for line, output := range map[string]string{
+		"Error: Cannot find module 'leftpad'":         "node:internal/modules/cjs/loader:1210\n  throw err;\n  ^\n\nError: Cannot find module 'leftpad'\nRequire stack:\n- /w/a.js\n    at node:internal/process/execution:118:14 {\n  code: 'MODULE_NOT_FOUND',\n}\n\nNode.js v20.20.2",
+		"fatal: No configured push destination.":      "fatal: No configured push destination.\nEither specify the URL from the command-line or configure a remote repository using\n\n    git remote add <name> <url>",
+		"A.java:3: error: incompatible types: String": "A.java:3: error: incompatible types: String\n    int n = s;\n            ^\n1 error",
+	} {
+		if f := judge("bash", "", wrapped(1, output)); f.Line != line {
+			t.Errorf("%q, not %q", f.Line, line)
+		}
+	}
+}
+
 // What is wrong in a program that a shell runs is no matter of the call.
 func TestTracebacksOfPrograms(t *testing.T) {
 	trace := func(exception string) string {

@@ -309,6 +309,9 @@ func (v *view) byOutcome() finding {
 		case 141:
 			return finding{rule: "exit-sigpipe", confidence: possible}
 		}
+		if line, ok := v.otherFailure(); ok {
+			f.line = line
+		}
 		f.rule = "exit-code"
 		return f
 	case v.outcome == failed:
