@@ -98,7 +98,7 @@ func (c *counts) sample(w io.Writer, n int, seed uint64) {
 			st := s.steps[j]
 			fmt.Fprintf(w, "CALL   %s\nRESULT %s\n", short(st.call, 300), ends(st.result, 700))
 			if j == s.at {
-				fmt.Fprintf(w, "NOTE   %s\n", strings.ReplaceAll(st.note, "\n", "\n       "))
+				fmt.Fprintf(w, "NOTE   (%s; %s) %s\n", strings.Join(st.advice.Strategies, " "), st.advice.Category, strings.ReplaceAll(st.note, "\n", "\n       "))
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func TestPlay(t *testing.T) {
 	if err := play(&out, []string{name}, 1, 1, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"some: 1 sessions, 8 turns", "1 runs of 6 equal calls", "--- 1. s, message "} {
+	for _, want := range []string{"some: 1 sessions, 8 turns", "1 runs of 6 equal calls", "--- 1. s, message ", "NOTE   ("} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, out.String())
 		}
