@@ -23,7 +23,7 @@ func TestBarred(t *testing.T) {
 		{"network", agent(bash).user("Get it.").run("curl https://a.example/x", "curl: (6) Could not resolve host: a.example"), recovery.Reaches, "retry_with_backoff", "once more"},
 	} {
 		st, _ := stage(t, func(cfg *annotate.Config) { cfg.Risky = true })
-		x := c.talk.exchange(t)
+		x := c.talk.often(t)
 		proposed := map[string]bool{}
 		for n := 1; n <= 2; n++ {
 			x.Ladder.Given = n - 1

@@ -51,7 +51,7 @@ func TestEveryStrategyIsGiven(t *testing.T) {
 				}
 			})
 			x := failure.exchange(t)
-			x.Ladder.Same = 3
+			x.Ladder.Same = 5
 			if got, want := fmt.Sprint(strategies(t, s, x)), "["+strategy.Name+"]"; got != want {
 				t.Errorf("%s: %s is given, want %s", category, got, want)
 			}

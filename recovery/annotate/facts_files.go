@@ -164,7 +164,9 @@ func (s *failureContext) mentions(name string) iter.Seq[mention] {
 		s.earlierCalls() // sets s.answers
 		s.results(name, func(i int, text string) bool {
 			var l listing
-			if c := s.answers[i]; c != nil {
+			if c := s.answers[i]; c == nil && s.list[i].Role != transcript.RoleTool {
+				return true // a person's words may quote another computer's paths
+			} else if c != nil {
 				l = listing{listed: s.lists(c), headed: c.headed(), entry: entered(trajectory.Invocations(c.Line()), ""), above: c.listedDir()}
 			}
 			searched := l.listed && strings.Contains(s.answers[i].Arguments, strings.TrimSuffix(name, path.Ext(name)))
@@ -305,17 +307,26 @@ var noName = recovery.NewPattern(`(?:^|[\s'"‘])(?:\d[\d.]*|\{\}|%\w|[\s,;:|]|[
 // option matches a missing program that is an option, on a line of its own.
 var option = recovery.NewPattern(`(?:^|\s)--?[A-Za-z][\w-]*: (?:command )?not found`)
 
+// ownCommand matches the message of a program that reads commands of its own, which no shell's name begins.
+var ownCommand = recovery.NewPattern(`(?i)^(?:command not found|(?:unknown|unrecognized|no such) command)\b`)
+
 // remedy matches a program that says what to run for a missing part of it.
 var remedy = recovery.NewPattern(`(?i)\brun the following command\b`)
 
 // nowhere reports whether no other place helps: what is missing is a pattern that matches nothing yet or no name, or the
-// sandbox around the command did not start; nor another program, in place of an option or of a part whose own program
-// says how to get it.
+// sandbox around the command did not start; nor another program, in place of an option, of a part whose own program
+// says how to get it, or of a program's own command.
 func (s *failureContext) nowhere() bool {
-	if s.f.Category == recovery.CommandNotFound && remedy.MatchString(s.content) {
+	if s.f.Category == recovery.CommandNotFound && (remedy.MatchString(s.content) || s.ofProgram()) {
 		return true
 	}
 	return sandboxed.MatchString(s.f.Line) || option.MatchString(s.f.Line) || noName.MatchString(s.f.Line) || strings.ContainsAny(s.saidMissing(), "*?")
+}
+
+// ofProgram reports whether a program of the command line has no such command of its own.
+func (s *failureContext) ofProgram() bool {
+	return len(s.programs) > 0 && ownCommand.MatchString(s.f.Line) &&
+		!slices.ContainsFunc(s.programs, func(v trajectory.Invocation) bool { return trajectory.HasWord(s.f.Line, v.Program) })
 }
 
 // saidMissing returns what the failure says is missing or refused, as it says it.
@@ -376,7 +387,8 @@ func (s *failureContext) startDir() string {
 func (s *failureContext) foundPath() fact {
 	want := s.failedPath()
 	name := base(trimmed(want))
-	if len(name) < 3 || slices.ContainsFunc(s.programs, func(v trajectory.Invocation) bool { return slices.Contains(v.Targets, want) }) {
+	opened := !strings.Contains(s.f.Arguments, name) && strings.Contains(s.content, "Traceback (most recent") // by a program, which may have to make it
+	if len(name) < 3 || opened || slices.ContainsFunc(s.programs, func(v trajectory.Invocation) bool { return slices.Contains(v.Targets, want) }) {
 		return fact{}
 	}
 	wanted, found := join(s.startDir(), want), ""

@@ -22,6 +22,9 @@ var complaining = recovery.NewPattern(`^([A-Za-z][\w.+-]{1,40}): error: `)
 // command line that the message names, or else, if a program is not what is missing, the one that the result names, or
 // the last one that does not only prepare (as cd does).
 func (s *failureContext) program() string {
+	if len(trajectory.NameWords(s.f.Tool)) > 1 && trajectory.HasWord(s.f.Line, s.f.Tool) {
+		return "" // the tool speaks of itself
+	}
 	line := shellHead.ReplaceAllString(s.f.Line, "")
 	if m := missingProgram.FindStringSubmatch(line); m != nil && s.f.Chain() == command {
 		return cmp.Or(m[1:]...)
@@ -233,28 +236,14 @@ func (s *failureContext) standIn() fact {
 		return fact{}
 	}
 	f := fact{say: quoted(by) + " usually does what " + quoted(program) + " does."}
+	if first == "python3" {
+		f.say = strings.TrimSuffix(f.say, ".") + ", if it is here."
+	}
 	line := s.failingCall.Line()
 	if i := strings.Index(line, program+" "); renamed[program] != "" && i >= 0 && (i == 0 || !isWord(line[i-1])) {
 		f.call = s.run(line[:i] + by + line[i+len(program):])
 	}
 	return f
-}
-
-// interpreters maps file endings and names to the program that runs such a script.
-var interpreters = map[string]string{".sh": "bash", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl", "gradlew": "sh", "mvnw": "sh", "configure": "sh"}
-
-// notExecutable describes how to run a script that lacks the permission to execute.
-func (s *failureContext) notExecutable() fact {
-	for _, v := range s.programs {
-		with := cmp.Or(interpreters[path.Ext(v.Program)], interpreters[v.Program])
-		if with == "" || !strings.Contains(v.Words[0], "/") || !strings.Contains(s.f.Line, v.Words[0]) {
-			continue
-		}
-		if line := s.prepared(v, with+" "+v.Text); s.permitted(line) && len(line) <= maxQuoted {
-			return s.commanded("The script is not executable", line, quoted(line)+" runs it as it is")
-		}
-	}
-	return fact{}
 }
 
 var (

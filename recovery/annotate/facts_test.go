@@ -61,7 +61,7 @@ func TestFacts(t *testing.T) {
 		{"a repository without git", agent(bash).run("git clone https://github.com/acme/app.git", "bash: git: command not found\nExit code: 127"), "curl -L https://github.com/acme/app/archive/HEAD.tar.gz | tar xz"},
 		{"no curl either", agent(bash).run("curl x", "bash: curl: command not found\nExit code: 127").run("git clone https://github.com/acme/app.git", "bash: git: command not found\nExit code: 127"), ""},
 		{"no systemd", agent(bash).run("systemctl start nginx", "/bin/sh: 1: systemctl: not found\nExit code: 127"), "`service nginx start`"},
-		{"python3 for python", agent(bash).run("python a.py", "bash: python: command not found\nExit code: 127"), "`python3` usually does"},
+		{"python3 for python", agent(bash).run("python a.py", "bash: python: command not found\nExit code: 127"), "`python3` usually does what `python` does, if it is here"},
 		{"python3 is missing as well", agent(bash).run("python3 a.py", "bash: python3: command not found\nExit code: 127").run("python a.py", "bash: python: command not found\nExit code: 127"), ""},
 		{"prose", agent(bash).run("DISCUSSION\nThe shell seems broken.", "/bin/bash: line 12: DISCUSSION: command not found\n/bin/bash: line 13: The: command not found"), "holds prose"},
 		{"prose that does not parse", agent(bash).run("DISCUSSION\nThere's an issue here.", "/bin/bash: line 2: unexpected EOF while looking for matching `''\n/bin/bash: line 4: syntax error: unexpected end of file"), "holds prose"},
@@ -95,6 +95,8 @@ func TestFacts(t *testing.T) {
 		{"a long installation that asks", agent(bash).run("apt-get install jq", timedOut("apt-get install jq", "Need to get 4772 kB of archives.\nGet:1 x")), "`nohup apt-get install jq -y > /tmp/apt-get.log 2>&1 &`"},
 		{"a silent installation without a yes", agent(bash).run("sudo apt-get install curl", timedOut("sudo apt-get install curl", "")), "`apt-get install` without `-y` waits for a yes. In the background it can go on: end the same command with `-y > /tmp/apt-get.log 2>&1 &`"},
 		{"an installation that waits for yes", agent(bash).run("apt install jq", timedOut("apt install jq", "Need to get 4772 kB of archives.\nDo you want to continue? [Y/n] ")), "often `-y`"},
+		{"a path of another computer in a person's words", agent(bash).user("It fails in /usr/local/lib/python3.8/site-packages/_pytest/assertion/rewrite.py, line 666.").run("head _pytest/assertion/rewrite.py", "head: cannot open '_pytest/assertion/rewrite.py' for reading: No such file or directory"+ended), ""},
+		{"a file that a program did not make", agent(bash).run("find /w/tests", "/w/tests/roots/subdir/_build/index.html\n").run("python /w/reproduce.py", "Traceback (most recent call last):\n  File \"/w/reproduce.py\", line 49, in <module>\n    with open(\"_build/index.html\", \"r\") as f:\nFileNotFoundError: [Errno 2] No such file or directory: '_build/index.html'"+ended), ""},
 		{"no more than the name", agent(bash).run("search_dir x", "Found in /r/a:\nparser.go (2 matches)\n").run("cat a/parser.go", "cat: a/parser.go: No such file or directory"+ended), ""},
 		{"a tool of another name", agent(tool("run_bash", "Run a shell command.", "*command", "string"), tool("read_file", "Read a file.", "*path", "string"), tool("read_dir", "List a directory.", "*path", "string"), tool("http_fetch", "Get a page.", "*url", "string")).
 			call("repo_browser", object{"path": "/"}, "Error: tool 'repo_browser' is not in the allowlist"), "`read_dir` and `read_file`"},
@@ -128,17 +130,16 @@ func TestFacts(t *testing.T) {
 		{"a head that is already above the range", agent(bash).run("edit 74:75\ndef fit(x):\n    m = GB()\nend_of_edit", edited("IndentationError: expected an indented block after function definition on line 73", "73:def fit(x):\n74:def fit(x):\n75:    m = GB()\n76:    m.fit(x)", "73:def fit(x):\n74:    # Linear.\n75:    m = Ridge()\n76:    m.fit(x)")), ""},
 		{"a block without the head that it replaces", agent(bash).run("edit 44:46\n        self.conv = conv(3, 32)\n        self.relu = nn.ReLU()\nend_of_edit", edited("IndentationError: unexpected indent", "43:\n44:        self.conv = conv(3, 32)\n45:        self.relu = nn.ReLU()\n46:        self.relu = nn.ReLU()", "43:\n44:class Net(nn.Module):\n45:    def __init__(self):\n46:        self.conv = conv(3, 16)\n47:        self.relu = nn.ReLU()")), ""},
 		{"only the head of a function", agent(bash).run("edit 221:223\n# Loading.\ndef load(d):\nend_of_edit", edited("IndentationError: expected an indented block after function definition on line 222", "220:\n221:# Loading.\n222:def load(d):\n223:    assert d", "220:\n221:def load(d):\n222:    # All.\n223:    x = 1\n224:    assert d")), ""},
+		{"a comment that stands twice", agent(bash).run("edit 235:236\nfrom a import b\n# Find row entry\nend_of_edit", edited("IndentationError: unexpected indent", "234:        if c:\n235:from a import b\n236:# Find row entry\n237:        # Find row entry\n238:        for d in e:", "234:        if c:\n235:            d = 1\n236:            f = 2\n237:        # Find row entry\n238:        for d in e:")), ""},
+		{"a line that stands twice with another indentation", agent(bash).run("edit 72:72\nfrom a import User\nsite = admin.Site()\nend_of_edit", edited("SyntaxError: expected 'except' or 'finally' block", "71:    try:\n72:from a import User\n73:site = admin.Site()\n74:        site = admin.Site()", "71:    try:\n72:        request = get()\n73:        site = admin.Site()")), ""},
 		{"an edit that leaves a bracket", agent(bash).run("edit 46:47\nfrom a import (\n    b\n)\nend_of_edit", edit("SyntaxError: unmatched ')'", "46:from a import (\n47:    b\n48:)\n49:)")), "the same edit for 46:48"},
 		{"Java in a file of Python", agent(bash).run("edit 1:46\npublic class A { }\nend_of_edit", edit("SyntaxError: invalid syntax", "1:public class A { }")), "`a.java`"},
-		{"an edit with other white space", agent(bash, read, tool("edit", "Edit a file.", "*path", "string", "*old_string", "string", "*new_string", "string")).
-			call("read", object{"path": "a.py"}, "1\tdef f():\n2\t    return 1\n").call("edit", object{"path": "a.py", "old_string": "\treturn 1", "new_string": "\treturn 2"}, "Error: String to replace not found in file."), "other white space"},
 		{"a file in a listed directory", agent(bash).run("ls src", "main.py\nutil.py").run("cat util.py", "cat: util.py: No such file or directory\nExit code: 1"), "`src/util.py`"},
 		{"a path in a listing of an absolute directory", agent(ls, read).call("ls", object{"path": "/w"}, "src/util.py\nsrc/main.py").call("read", object{"path": "util.py"}, "Error: ENOENT: no such file or directory, open 'util.py'"), "`/w/src/util.py`"},
 		{"python behind cd", agent(bash).run("cd /w && python a.py", "bash: line 1: python: command not found\nExit code: 127"), "`cd /w && python3 a.py`"},
 		{"an unknown tool beside a single one", agent(tool("get_weather", "Weather.", "*city", "string")).call("lookup_db", object{"q": 1}, "Tool lookup_db not found. Please select a tool that is available."),
 			"no tool `lookup_db`, only `get_weather`."},
 		{"an unknown tool in another one's place", agent(bash, read).call("invalid", object{"tool": "cat", "error": "x"}, "The arguments provided to the tool are invalid: Model tried to call unavailable tool 'cat'. Available tools: bash, read."), "no tool `cat`"},
-		{"a script that is not executable", agent(bash).run("cd /w && ./build.sh x", "/bin/bash: line 1: ./build.sh: Permission denied\nExit code: 126"), "`cd /w && bash ./build.sh x`"},
 		{"a server that says itself what to write", agent(bash).run("python3 -c 'run()'", "Exit code 1\nTraceback (most recent call last):\n  File \"<string>\", line 7, in <module>\nneo4j.exceptions.CypherSyntaxError: {message: replace size() with COUNT {}.}"), ""},
 	} {
 		s, _ := stage(t, nil)
@@ -167,6 +168,7 @@ func TestNoSuchAdvice(t *testing.T) {
 		"the program that a script calls":          {"!bash train.sh", "fairseq-train: error: argument --arch/-a: invalid choice: 'x' (choose from 'a', 'b')" + ended, []string{"`bash` is called", "`!bash` is called", "Call `bash`", "Call `!bash`"}},
 		"a browser that its program can get":       {"npx playwright screenshot http://localhost:3000 a.png", "Error: i.parse: Executable doesn't exist at /u/ms-playwright/webkit-2248/pw_run.sh\n║ Please run the following command to download new browsers: ║\n║     npx playwright install ║" + ended, []string{"Do without", "install the missing program"}},
 		"a file below the project":                 {"echo x > /w/p/evaluate.py", "bash: line 79: /w/p/evaluate.py: Permission denied\n(Open file: n/a)\n(Current directory: /w/p)\nbash-$", []string{"instead of at"}},
+		"an edit that does not parse":              {"edit 90:90\nend_of_edit", "Your proposed edit has introduced new syntax error(s).\n\nERRORS:\n- E999 IndentationError: unexpected indent\nYour changes have NOT been applied.\n(Open file: /p/a.py)\n(Current directory: /p)\nbash-$", []string{"plainer", "without quotes", "smaller"}},
 		"Python that a tool for code ran":          {"def f():\n    return 1\nf()", "Traceback (most recent call last):\nTimeoutError: Timed out after 30 seconds.", []string{"`def`"}},
 	} {
 		talk := agent(bash)
@@ -216,6 +218,18 @@ func TestSaysItself(t *testing.T) {
 		c.run(line, "usage: rencrypt [-o OUTPUT] [-p PROTOCOL] [-v] input_files [input_files ...]\nrencrypt: error: the following arguments are required: input_files\nExit code: 2")
 		if note, _ := s.Note(c.seen(t)); (note == "") != (i < 2) {
 			t.Errorf("time %d: %s", i+1, note)
+		}
+	}
+	for name, messages := range map[string]string{
+		"hosts": "curl: (7) Failed to connect to a.example port 443 after 0 ms: Couldn't connect to server\nExit code: 7",
+		"edits": "ERRORS:\n- E999 IndentationError: unexpected indent\nYour changes have NOT been applied.\n(Open file: /p/a.py)\n(Current directory: /p)\nbash-$",
+		"files": "cat: a/b.txt: No such file or directory\nExit code: 1",
+	} {
+		c := agent(bash)
+		for i := range 2 {
+			if note, _ := s.Note(c.run(fmt.Sprintf("cat a/b.txt -%d", i), messages).seen(t)); note != "" {
+				t.Errorf("%s, time %d: %s", name, i+1, note)
+			}
 		}
 	}
 	c = agent(bash).run("rencrypt", "rencrypt: error: the following arguments are required: input_files\nExit code: 2").run("rencrypt", "rencrypt: error: the following arguments are required: input_files\nExit code: 2")
@@ -382,6 +396,8 @@ func TestCauses(t *testing.T) {
 	child := "Traceback (most recent call last):\n  File \"build.py\", line 3, in <module>\n    subprocess.run([\"javac\", \"A.java\"])\n  File \"/usr/lib/python3.11/subprocess.py\", line 1955, in _execute_child\n" +
 		"    raise child_exception_type(errno_num, err_msg, err_filename)\nFileNotFoundError: [Errno 2] No such file or directory: 'javac'"
 	ps := "error: process ID out of range\n\nUsage:\n ps [options]\n\n Try 'ps --help <simple|list|output|threads|misc|all>'\n  for additional help text.\nExit code: 1"
+	remote, own := tool("execute_command", "Run it.", "*command", "string", "*technique", "string"), "Error executing tool execute_command with arguments {'command': 'kerbrute --version', 'mitre_attack_technique': 'T1589.002'}: SSHConnection.execute_command() missing 1 required positional argument: 'mitre_attack_procedure'"
+	creator, empty := tool("str_replace_editor", "Edit.", "*command", "string", "*path", "string", "file_text", "string"), "ERROR: Parameter `file_text` is required for command: create"
 	tar := "tar (child): app-1.tar.gz: Cannot open: No such file or directory\ntar (child): Error is not recoverable: exiting now\nExit code: 2"
 	for _, c := range []struct {
 		name string
@@ -393,9 +409,12 @@ func TestCauses(t *testing.T) {
 		{"a name with blanks", agent(bash).run("I'm sorry, but I can't do that.", "/bin/bash: line 1: Im sorry, but I cant: command not found"+ended), "took `Im sorry, but I cant` for the name of one program", "without"},
 		{"a command in backticks", agent(bash).run("`cat a.txt | awk '{print $2}'`", "/bin/bash: line 1: total: command not found"+ended), "Without the backticks", "Do without"},
 		{"a command in a code block", agent(bash).run("```bash grep -c x a.txt | wc -l```", "/usr/bin/grep: /usr/bin/grep: cannot execute binary file\n/bin/bash: line 1: 0: command not found"+ended), "Run `grep -c x a.txt | wc -l`", "Do without"},
+		{"a command of another program", agent(bash).run("rpcclient -U x 10.0.0.1 -c 'lookupsid S-1-5'", "command not found: lookupsid"+ended).run("echo 'lookupsid S-1-5' | rpcclient -U x 10.0.0.1", "command not found: lookupsid"+ended), "", ""},
+		{"a tool that speaks of itself", agent(remote).call("execute_command", object{"command": "kerbrute --version"}, own).call("execute_command", object{"command": "kerbrute --version"}, own).call("execute_command", object{"command": "kerbrute --version"}, own), "definition of `execute_command`", "`kerbrute` is called"},
+		{"a message with two parameters", agent(creator).call("str_replace_editor", object{"command": "create", "path": "a.py", "file_text": ""}, empty).call("str_replace_editor", object{"command": "create", "path": "b.py", "file_text": ""}, empty), "just what the message names", "`command`"},
 		{"a program that explains itself below", agent(bash).run("ps -p $(cat a) | grep -q x", ps).run("ps -p $(cat b) | grep -q x", ps).run("ps -p $(cat c) | grep -q x", ps), "how `ps` is called", "`grep`"},
 		{"a program that find misses", agent(bash).run("find a -exec file {} \\;", "find: 'file': No such file or directory"+ended).run("find b -exec file {} \\;", "find: 'file': No such file or directory"+ended), "Do without `file`", "`find`"},
-		{"a folder with a slash at its end", agent(bash).run("ln -s a /w/links/", "ln: failed to create symbolic link '/w/links/': No such file or directory"+ended).run("ln -s b /w/links/", "ln: failed to create symbolic link '/w/links/': No such file or directory"+ended), "List `/w` and search for `links`", ""},
+		{"a folder with a slash at its end", agent(bash).run("ln -s a /w/links/", "ln: failed to create symbolic link '/w/links/': No such file or directory"+ended).run("ln -s a /w/links/", "ln: failed to create symbolic link '/w/links/': No such file or directory"+ended), "List `/w` and search for `links`", ""},
 		{"a process that has ended", agent(bash).run("find / -name a", "find: '/proc/2053/task/2053/fd/5': No such file or directory"+ended).run("find / -name b", "find: '/proc/2053/task/2053/fd/5': No such file or directory"+ended), "", ""},
 		{"a sign in place of a file", agent(bash).run("awk -f, 1 a", "awk: cannot open , (No such file or directory)"+ended).run("awk -f, 1 b", "awk: cannot open , (No such file or directory)"+ended), "", ""},
 		{"a placeholder that nothing replaced", agent(bash).run("find a | xargs gzip -9 {}", "gzip: {}: No such file or directory"+ended).run("find b | xargs gzip -9 {}", "gzip: {}: No such file or directory"+ended), "", ""},

@@ -151,3 +151,10 @@ func exchange(t testing.TB, raw []byte) *recovery.Exchange {
 }
 
 func (c *talk) exchange(t testing.TB) *recovery.Exchange { return exchange(t, c.bytes()) }
+
+// often is the exchange at the fifth failure of the same.
+func (c *talk) often(t testing.TB) *recovery.Exchange {
+	x := c.exchange(t)
+	x.Ladder.Same = 5
+	return x
+}

@@ -106,7 +106,7 @@ func TestHostileSurroundings(t *testing.T) {
 func TestSecretsAreNotExamples(t *testing.T) {
 	s, _ := stage(t, nil)
 	note, _ := s.Note(agent(bash).run("curl -H 'Authorization: Bearer sk-abc' https://a.example.com/x", "{}").
-		run("curl -sS https://a.example.com/y", "curl: (7) Failed to connect to a.example.com port 443 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7").exchange(t))
+		run("curl -sS https://a.example.com/y", "curl: (7) Failed to connect to a.example.com port 443 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7").often(t))
 	if note == "" || strings.Contains(note, "sk-abc") || strings.Contains(note, "Bearer") {
 		t.Errorf("%s", note)
 	}

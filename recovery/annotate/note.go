@@ -39,7 +39,7 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 		}
 		advice.Strategies = []string{finder}
 		return s.factNote(known, said, l, loop, x.Turn.Untold), advice
-	case hasChain && l.Rung >= recovery.RungAgain && (loop != nil || l.Same >= firmTimes || !s.saysItself()):
+	case hasChain && l.Rung >= recovery.RungAgain && (loop != nil || l.Same >= s.enough()):
 		return st.chainNote(s, x, said, firmNow(l, loop, x.Turn.Untold), &advice), advice
 	case hasChain:
 		return "", advice
@@ -98,10 +98,18 @@ func (st *Stage) chainNote(s *failureContext, x *recovery.Exchange, said string,
 	return s.note(said, next+" "+onward)
 }
 
-// saysItself reports whether a program's own message about a command line or about code is all that there is to say
-// while the agent still changes the call.
-func (s *failureContext) saysItself() bool {
-	return s.runs() && (s.f.Category == recovery.SyntaxError || s.f.Category == recovery.InvalidArguments)
+// enough is how often the same error must come, if the agent still changes the call, before a strategy is due. A program's own
+// message about a command line, a file, a host or code says it all for long: the next call need not want the same, and
+// errors in code have only the words in common.
+func (s *failureContext) enough() int {
+	switch {
+	case !s.runs():
+	case s.f.Category == recovery.SyntaxError, s.f.Category == recovery.NetworkError:
+		return manyTimes
+	case s.f.Category == recovery.InvalidArguments, s.f.Category == recovery.FileNotFound:
+		return firmTimes
+	}
+	return 0
 }
 
 // note joins the parts to a note of limited length.

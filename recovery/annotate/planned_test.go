@@ -59,6 +59,7 @@ func TestWhoseNote(t *testing.T) {
 	prepared := func(source, choice string, band recovery.PlanBand) *recovery.Exchange {
 		c := agent(bash, read).run("cat a/settings.py", "cat: a/settings.py: No such file or directory")
 		x := exchange(t, []byte(strings.Replace(string(c.bytes()), `"model"`, choice+`"model"`, 1)))
+		x.Ladder.Same = 5
 		x.Plan = &recovery.Plan{Strategy: recovery.PlanAdjust, Tool: "bash", Parameters: `{"command":"ls"}`, Band: band, Source: source,
 			Forced: band == recovery.BandAct && source == recovery.PlanPlanner}
 		if err := s.Prepare(t.Context(), x); err != nil {

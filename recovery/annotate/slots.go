@@ -2,6 +2,7 @@ package annotate
 
 import (
 	"bytes"
+	"path"
 	"slices"
 	"strings"
 
@@ -33,6 +34,7 @@ var slots = [...]struct {
 	{"timeout_parameter", (*failureContext).timeoutParameter},
 	{"as_root", func(s *failureContext) string { return quoted(s.asRoot()) }},
 	{"interrupted", func(s *failureContext) string { return quoted(s.interrupted()) }},
+	{"reader", func(s *failureContext) string { return quoted(s.reader()) }},
 	{"created", func(s *failureContext) string { return listed(s.created(), 4, "and") }},
 }
 
@@ -81,12 +83,19 @@ func (s *failureContext) toolNames() string {
 	return listed(names, maxNamed, "and")
 }
 
-// parameter returns the declared parameter that the error message names.
-func (s *failureContext) parameter() string {
-	if s.runs() {
-		return ""
+// parameter returns the only declared parameter that the error message names.
+func (s *failureContext) parameter() (name string) {
+	def, _ := s.definition(s.f.Tool)
+	for _, p := range def.Params {
+		if len(p.Name) < 3 || !trajectory.HasWord(s.f.Line, p.Name) {
+			continue
+		}
+		if name != "" || s.runs() {
+			return ""
+		}
+		name = quoted(p.Name)
 	}
-	return quoted(s.findParameter(func(p trajectory.Parameter) bool { return len(p.Name) > 2 && trajectory.HasWord(s.f.Line, p.Name) }).Name)
+	return name
 }
 
 var timeNames = recovery.NewPattern(`(?i)time_?out|max_?(?:time|duration|wait)|deadline|yield_time`)
@@ -100,6 +109,21 @@ func (s *failureContext) timeoutParameter() string {
 func (s *failureContext) asRoot() string {
 	if program := s.program(); program == "sudo" || program == "doas" {
 		return program
+	}
+	return ""
+}
+
+// inline matches an interpreter's message about code in its command line or input.
+var inline = recovery.NewPattern(`File "<(?:string|stdin)>"|\[eval\]|\bat -e line\b`)
+
+// reader returns what did not understand the code in the command line: the shell, or a program.
+func (s *failureContext) reader() string {
+	name, _, says := strings.Cut(shellHead.FindString(s.f.Line), ":")
+	switch {
+	case says:
+		return path.Base(name)
+	case inline.MatchString(s.content):
+		return s.program()
 	}
 	return ""
 }

@@ -50,12 +50,12 @@ func (l *lists) maySayGoOn(text string) bool { return l.says(text, toGoOn) || l.
 // maxNudge limits a message that may be a prompt to go on, in bytes.
 const maxNudge = 4 << 10
 
-// codeBlock begins a block of code in a text.
-const codeBlock = "```"
+// mayCall reports whether a text may be a call in an unknown form.
+func mayCall(text string) bool { return strings.HasPrefix(text, "{") || strings.Contains(text, "```") }
 
 // onlyPrompted reports whether the user messages after turn k, if any, are only prompts to go on: short ones, or
-// longer ones that repeat the previous message. Where the text may contain calls, a block of code may be one in an
-// unknown form, and the message behind it its result.
+// longer ones that repeat the previous message. Where the text may contain calls, a block of code or an object may be
+// one in an unknown form, and the message behind it its result.
 func (h *history) onlyPrompted(k int) bool {
 	list, t := h.userMessages(), &h.turns[k]
 	for n := range list {
@@ -71,7 +71,7 @@ func (h *history) onlyPrompted(k int) bool {
 			continue
 		}
 		twin := n > 0 && h.words(&list[n-1]) == h.words(p) || n+1 < len(list) && h.words(&list[n+1]) == h.words(p)
-		if !twin || !h.rules.says(text, prompted) || h.Textual() && strings.Contains(h.textWithoutCalls(k), codeBlock) {
+		if !twin || !h.rules.says(text, prompted) || h.Textual() && mayCall(h.textWithoutCalls(k)) {
 			return false
 		}
 	}

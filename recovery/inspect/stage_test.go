@@ -144,6 +144,8 @@ func TestMonologueOfAgents(t *testing.T) {
 		"a client's message": {again("No tool was used in the answer. Use a tool, or say that you are done.", said("user", "Go.")), 1},
 		"a call in an unknown form": {bytes.ReplaceAll(again("Your edit has new errors:\n- F821 undefined name 'x'\nFix your edit command and try again.", said("user", "Go.")),
 			[]byte("of the parser."), []byte("```\\nedit 1:2\\nx\\n```")), 0},
+		"a call as an object": {bytes.ReplaceAll(again("The result of executing that last command is:\n Command write_fix returned: Your fix did not target all the buggy lines.", said("user", "Go.")),
+			[]byte(`"I will now read the code of the parser."`), []byte(`"{\"thoughts\": \"All lines.\", \"command\": {\"name\": \"write_fix\", \"args\": {\"line\": 7}}}"`)), 0},
 		"a block in place of a call": {bytes.Replace(bytes.ReplaceAll(again("No tool was used in the answer. Use a tool, or say that you are done.", said("user", "Go.")),
 			[]byte("of the parser."), []byte("```\\nls\\n```")), []byte("{"), []byte(`{"tools":[{"type":"function","function":{"name":"bash"}}],`), 1), 1},
 		// instructor's words when the model's JSON does not validate

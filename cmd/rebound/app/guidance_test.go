@@ -48,7 +48,7 @@ func failureCases() []failureCase {
 			toolStep{"edit_file", `{"path":"a.go","old_txt":"a","new_text":"b"}`,
 				`MCP error -32602: Input validation error: Invalid arguments for tool edit_file: Required at "old_text"`}, []string{"`old_text`", "is missing"}, 1},
 		{"syntax_error", []string{shell, write}, []toolStep{run("ls", "bad.py\n")},
-			run("python3 bad.py", "  File \"/repo/bad.py\", line 7\n    def f(:\n          ^\nSyntaxError: invalid syntax\n\nCommand exited with code 1"), []string{"with `write`"}, 2},
+			run("python3 -c 'def f(: pass'", "  File \"<string>\", line 1\n    def f(: pass\n          ^\nSyntaxError: invalid syntax\n\nCommand exited with code 1"), []string{"with `write`"}, 2},
 		{"network_error", []string{shell}, []toolStep{run("ls", "main.go\n")},
 			run("curl -sS http://127.0.0.1:9/", "curl: (7) Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7"), []string{"127.0.0.1"}, 2},
 		{"rate_limited", []string{shell}, []toolStep{run("ls", "main.go\n")},
