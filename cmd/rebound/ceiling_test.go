@@ -14,7 +14,7 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7194,
 
-	"recovery/annotate":   3424,
+	"recovery/annotate":   3492,
 	"recovery/classify":   2914,
 	"recovery/fit":        4123,
 	"recovery/inspect":    5066,

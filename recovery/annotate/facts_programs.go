@@ -246,6 +246,23 @@ func (s *failureContext) standIn() fact {
 	return f
 }
 
+// interpreters maps file endings and names to the program that runs such a script.
+var interpreters = map[string]string{".sh": "bash", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl", "gradlew": "sh", "mvnw": "sh", "configure": "sh"}
+
+// notExecutable describes how to run a script that lacks the permission to execute.
+func (s *failureContext) notExecutable() fact {
+	for _, v := range s.programs {
+		with := cmp.Or(interpreters[path.Ext(v.Program)], interpreters[v.Program])
+		if with == "" || !strings.Contains(v.Words[0], "/") || !strings.Contains(s.f.Line, v.Words[0]) {
+			continue
+		}
+		if line := s.prepared(v, with+" "+v.Text); s.permitted(line) && len(line) <= maxQuoted {
+			return s.commanded("The script is not executable", line, quoted(line)+" runs it as it is")
+		}
+	}
+	return fact{}
+}
+
 var (
 	prompt  = recovery.NewPattern(`(?m)(?:^|[\w)\]?] ?)(?:[>?:]|>>>|\[[yY]/[nN]\]:?|\$) *$`)
 	wanting = recovery.NewPattern(`(?i)interactive input|waiting for (?:user )?input|requires? (?:user )?input|non-interactive`)

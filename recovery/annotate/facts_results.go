@@ -405,6 +405,55 @@ func (s *failureContext) language() fact {
 	return fact{}
 }
 
+// Names that editors use for the text to replace.
+var oldTexts = []string{"old_string", "oldString", "old_str", "old_text", "oldText", "search", "find", "original"}
+
+// whiteSpace finds an edit whose text differs from the file only in white space.
+func (s *failureContext) whiteSpace() fact {
+	var old []string
+	for l := range strings.Lines(text(s.args, oldTexts...)) {
+		if l = strings.TrimRight(l, "\r\n"); strings.TrimSpace(l) != "" && len(old) < maxOldLines {
+			old = append(old, l)
+		}
+	}
+	file := trajectory.PathIn(s.f.Arguments)
+	if len(old) == 0 || file == "" {
+		return fact{}
+	}
+	f := fact{}
+	s.earlierCalls()
+	views := 0
+	s.results("", func(i int, shown string) bool {
+		c := s.answers[i]
+		if c == nil || !strings.Contains(c.Arguments, base(file)) || text(object(c.Arguments), oldTexts...) != "" {
+			return true // another file, or an edit, which may quote its own arguments
+		}
+		views++
+		lines := strings.Split(shown, "\n")
+		for k, l := range lines {
+			lines[k] = numbered.ReplaceAllString(strings.TrimRight(l, "\r"), "$2")
+		}
+		for _, l := range old {
+			if slices.Contains(lines, l) {
+				continue
+			}
+			k := slices.IndexFunc(lines, func(have string) bool {
+				return strings.Join(strings.Fields(have), " ") == strings.Join(strings.Fields(l), " ")
+			})
+			if k >= 0 {
+				f = fact{say: fmt.Sprintf("%s has %s with other white space: %d blanks or tabs in front of it, where the call has %d.", quoted(file), quoted(strings.TrimSpace(l)), indent(lines[k]), indent(l)),
+					call: "Copy that place from the result that shows the file, with its exact white space."}
+			}
+			return false
+		}
+		return views < 3
+	})
+	return f
+}
+
+// maxOldLines limits how many lines of the text to replace are compared.
+const maxOldLines = 60
+
 // serverFault finds a tool's server whose own answer broke its schema.
 func (s *failureContext) serverFault() fact {
 	if !strings.Contains(s.content, `"path"`) || !strings.HasPrefix(strings.TrimSpace(s.content), "[") {

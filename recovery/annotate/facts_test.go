@@ -134,12 +134,15 @@ func TestFacts(t *testing.T) {
 		{"a line that stands twice with another indentation", agent(bash).run("edit 72:72\nfrom a import User\nsite = admin.Site()\nend_of_edit", edited("SyntaxError: expected 'except' or 'finally' block", "71:    try:\n72:from a import User\n73:site = admin.Site()\n74:        site = admin.Site()", "71:    try:\n72:        request = get()\n73:        site = admin.Site()")), ""},
 		{"an edit that leaves a bracket", agent(bash).run("edit 46:47\nfrom a import (\n    b\n)\nend_of_edit", edit("SyntaxError: unmatched ')'", "46:from a import (\n47:    b\n48:)\n49:)")), "the same edit for 46:48"},
 		{"Java in a file of Python", agent(bash).run("edit 1:46\npublic class A { }\nend_of_edit", edit("SyntaxError: invalid syntax", "1:public class A { }")), "`a.java`"},
+		{"an edit with other white space", agent(bash, read, tool("edit", "Edit a file.", "*path", "string", "*old_string", "string", "*new_string", "string")).
+			call("read", object{"path": "a.py"}, "1\tdef f():\n2\t    return 1\n").call("edit", object{"path": "a.py", "old_string": "\treturn 1", "new_string": "\treturn 2"}, "Error: String to replace not found in file."), "other white space"},
 		{"a file in a listed directory", agent(bash).run("ls src", "main.py\nutil.py").run("cat util.py", "cat: util.py: No such file or directory\nExit code: 1"), "`src/util.py`"},
 		{"a path in a listing of an absolute directory", agent(ls, read).call("ls", object{"path": "/w"}, "src/util.py\nsrc/main.py").call("read", object{"path": "util.py"}, "Error: ENOENT: no such file or directory, open 'util.py'"), "`/w/src/util.py`"},
 		{"python behind cd", agent(bash).run("cd /w && python a.py", "bash: line 1: python: command not found\nExit code: 127"), "`cd /w && python3 a.py`"},
 		{"an unknown tool beside a single one", agent(tool("get_weather", "Weather.", "*city", "string")).call("lookup_db", object{"q": 1}, "Tool lookup_db not found. Please select a tool that is available."),
 			"no tool `lookup_db`, only `get_weather`."},
 		{"an unknown tool in another one's place", agent(bash, read).call("invalid", object{"tool": "cat", "error": "x"}, "The arguments provided to the tool are invalid: Model tried to call unavailable tool 'cat'. Available tools: bash, read."), "no tool `cat`"},
+		{"a script that is not executable", agent(bash).run("cd /w && ./build.sh x", "/bin/bash: line 1: ./build.sh: Permission denied\nExit code: 126"), "`cd /w && bash ./build.sh x`"},
 		{"a server that says itself what to write", agent(bash).run("python3 -c 'run()'", "Exit code 1\nTraceback (most recent call last):\n  File \"<string>\", line 7, in <module>\nneo4j.exceptions.CypherSyntaxError: {message: replace size() with COUNT {}.}"), ""},
 	} {
 		s, _ := stage(t, nil)

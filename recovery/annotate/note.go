@@ -98,15 +98,15 @@ func (st *Stage) chainNote(s *failureContext, x *recovery.Exchange, said string,
 	return s.note(said, next+" "+onward)
 }
 
-// enough is how often the same error must come, if the agent still changes the call, before a strategy is due. A program's own
-// message about a command line, a file, a host or code says it all for long: the next call need not want the same, and
-// errors in code have only the words in common.
+// enough is how often the same error must come, while the agent changes the call, before a strategy is due. A program's
+// own message about a command line, a file or a host says it all at first, because the next call need not want the same.
+// Errors in code have only the words in common.
 func (s *failureContext) enough() int {
 	switch {
 	case !s.runs():
-	case s.f.Category == recovery.SyntaxError, s.f.Category == recovery.NetworkError:
+	case s.f.Category == recovery.SyntaxError:
 		return manyTimes
-	case s.f.Category == recovery.InvalidArguments, s.f.Category == recovery.FileNotFound:
+	case s.f.Category == recovery.InvalidArguments, s.f.Category == recovery.FileNotFound, s.f.Category == recovery.NetworkError:
 		return firmTimes
 	}
 	return 0
