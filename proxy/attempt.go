@@ -64,6 +64,9 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		n = &answer{}
 	}
 	n.s, n.a, n.ctx = s, a, ctx
+	if a.Plain {
+		s.sink.Close() // the client hears only of the upstream
+	}
 	ask := s.ask
 	if a.Resume != nil && a.Resume.Way == recovery.WayFetch {
 		ask = s.fetch

@@ -116,9 +116,6 @@ func (k *Core) sink(c echo.Context, x *recovery.Exchange) *stream.Sink {
 		cfg.KeepAliveAfter, cfg.KeepAliveEvery = min(cfg.KeepAliveAfter, half), min(cfg.KeepAliveEvery, half)
 	}
 	sink := stream.NewSink(c.Response(), cfg)
-	if x.Mode != recovery.ModeAct {
-		return sink
-	}
 	h := http.Header{}
 	if x.Session != "" {
 		h["X-Rebound-Session"] = []string{x.Session}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -57,5 +58,31 @@ models:
 			t.Errorf("%s %s %s: %d %s; the spare upstream was asked %d times, the disabled one %d", c.method, c.path, c.body, resp.StatusCode, body, spare.Load(), disabled.Load())
 		}
 		disabled.Store(0)
+	}
+}
+
+// A client whose request is only forwarded, as its model's mode says, hears nothing before its upstream answers: an error
+// still has its status.
+func TestSwitchedOffIsNotKeptAwake(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(300 * time.Millisecond):
+		case <-r.Context().Done():
+		}
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(up.Close)
+	for _, mode := range []string{"annotate", "observe", "off"} {
+		g := startYAML(t, `
+listen: 127.0.0.1:0
+stream: {keepalive_after: 20ms, keepalive_every: 20ms}
+upstreams:
+  default: {url: "`+up.URL+`/v1", passthrough: true}
+models: {m: {mode: `+mode+`, targets: [{upstream: default}]}}
+`)
+		resp, body, err := g.fetch("POST", "/v1/chat/completions", `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`, nil)
+		if err != nil || resp.StatusCode != http.StatusTooManyRequests || len(body) > 0 {
+			t.Errorf("mode %s: status %d, %q, %v", mode, resp.StatusCode, body, err)
+		}
 	}
 }
