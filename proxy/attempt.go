@@ -342,15 +342,9 @@ func shownCost(v float64) string {
 // fallbackHeader names the target that answers in place of the first choice.
 const fallbackHeader = "X-Rebound-Fallback"
 
-// fallback returns the name of t if it is of a later rank than the first candidate and
-// fallback.visible is set, or else "".
+// fallback returns the name of t if it is a fallback and fallback.visible is set, or else "".
 func (s *sender) fallback(t recovery.Target) string {
-	list := s.x.Candidates
-	if !s.core.Config.Fallback.Visible || len(list) < 2 {
-		return ""
-	}
-	i := slices.IndexFunc(list, func(c recovery.Choice) bool { return c.Target == t })
-	if i < 0 || list[i].Rank <= list[0].Rank {
+	if !s.core.Config.Fallback.Visible || !s.x.Fallback(t) {
 		return ""
 	}
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(t.Upstream + "/" + t.Model)

@@ -362,7 +362,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	}
 	for st := range r.planned(plan) {
 		a, ok := r.propose(st, s, f)
-		if !ok || !r.allowed(&a) || !r.inTime(&a, f) || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
+		if !ok || a.Explain && r.onlyFallback(f) || !r.allowed(&a) || !r.inTime(&a, f) || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
 			continue
 		}
 		a.Strategy = st.Name
@@ -501,7 +501,7 @@ func (r *run) succeeded() {
 	if x.Pin != "" && r.live.choice > 0 {
 		r.Keeper.Keep(x.Pin, c.Target)
 	}
-	if x.fallback = c.Rank > x.Candidates[0].Rank; x.fallback {
+	if x.fallback = x.Fallback(c.Target); x.fallback {
 		r.reportAnswer(EventFallbackUsed, c.Target)
 	}
 	if len(x.Attempts) > 1 {
@@ -527,8 +527,8 @@ func (r *run) giveUp(f *Failure) *Failure {
 		f.Released = max(f.Released, released)
 	case (f.Signal.Status == 0 || r.x.explained || f.causedByEdit()) && r.last != nil:
 		f = r.last
-	case f.Scope() == ScopeRequest && r.transient != nil && f.Target != r.transient.Target:
-		f = r.transient // only a fallback refuses the request; clients retry after the first target's failure
+	case r.onlyFallback(f):
+		f = r.transient // clients retry after it
 	}
 	ev := r.event(EventRecoveryFailed, f)
 	if n := len(r.x.Attempts); n > 0 {
@@ -538,6 +538,13 @@ func (r *run) giveUp(f *Failure) *Failure {
 		r.Observer.Observe(ev)
 	}
 	return f
+}
+
+// onlyFallback reports whether f is a fallback's refusal of a request that the first target did not refuse. Then the first
+// target's failure is the client's answer.
+func (r *run) onlyFallback(f *Failure) bool {
+	first := r.transient
+	return f.Scope() == ScopeRequest && first != nil && (f.Target.Upstream != first.Target.Upstream || f.Target.Model != first.Target.Model)
 }
 
 func (r *run) event(name EventName, f *Failure) Event {

@@ -294,6 +294,12 @@ func (x *Exchange) release() {
 	}
 }
 
+// Fallback reports whether another candidate has an earlier rank than target t.
+func (x *Exchange) Fallback(t Target) bool {
+	i := slices.IndexFunc(x.Candidates, func(c Choice) bool { return c.Target == t })
+	return i >= 0 && slices.ContainsFunc(x.Candidates, func(c Choice) bool { return c.Rank < x.Candidates[i].Rank })
+}
+
 // Ended returns when the client had the complete answer; zero if it got none, or a
 // flawed one.
 func (x *Exchange) Ended() time.Time { return x.ended }

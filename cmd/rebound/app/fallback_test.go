@@ -4,6 +4,7 @@ package app_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -33,6 +34,37 @@ func TestFallbackVisible(t *testing.T) {
 		if r := g.must(chat("spare", true, "")); r.header.Get("X-Rebound-Fallback") != "" || strings.Contains(string(r.body), comment) {
 			t.Error("a model without a fallback has one")
 		}
+	}
+}
+
+// A session that stays at a fallback after a failover is still answered by a fallback, although it is asked first.
+func TestPinnedFallbackVisible(t *testing.T) {
+	t.Parallel()
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	g := launch(t, text(up, modelMap("m", "default down@503", "default spare"), "fallback: {visible: true}"))
+	for _, attempts := range []string{"3", "1"} {
+		r := g.must(history.body())
+		if got := r.header.Get("X-Rebound-Fallback"); got != "default/spare" || r.attempts() != attempts {
+			t.Errorf("attempt %s is the fallback's: header %q, %v", attempts, got, r)
+		}
+	}
+	if m := g.metrics(); !strings.Contains(m, `rebound_fallback_total{model="m",upstream="default"} 2`) {
+		t.Error("the second answer of the fallback is not counted")
+	}
+}
+
+// What only a fallback refuses is not the client's answer, nor explained to its user: a retry may meet the first target again.
+func TestOnlyFallbackRefuses(t *testing.T) {
+	t.Parallel()
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	const refuses = "@400,code=bad,msg=the+request+is+bad/ok"
+	g := launch(t, text(up, modelMap("m", "default down@503", "default spare"+refuses)))
+	if r := g.ask(t.Context(), history.body()); r.status != http.StatusServiceUnavailable || r.target() != "default/down@503" {
+		t.Errorf("the answer is not the first target's: %v", r)
+	}
+	alone := history
+	if alone.model = "alone" + refuses; g.must(alone.body()).recovery() != "explain" {
+		t.Error("without a fallback nothing is explained")
 	}
 }
 
