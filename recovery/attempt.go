@@ -363,7 +363,6 @@ func (r *run) recordFailure(rc *racer, f *Failure) {
 		c.oddities = append(c.oddities, odd)
 	}
 	r.count(f, c)
-	c.LastClass = f.Class()
 	c.refused = c.refused || !f.Edited && f.Scope() == ScopeRequest
 	if rc.attempt.Resume != nil {
 		r.resumeFailed(rc.action, c, f)
@@ -376,10 +375,7 @@ func (r *run) recordFailure(rc *racer, f *Failure) {
 			break // the target refused the form of the continuation, not the request
 		}
 		if class == ModelNotFound {
-			for i := range x.Candidates {
-				o := &x.Candidates[i]
-				o.Excluded = o.Excluded || o.Upstream == c.Upstream && o.Model == c.Model
-			}
+			x.exclude(c.Target)
 			break
 		}
 		// The request is too long for this candidate and for those whose window is no larger.

@@ -375,6 +375,10 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		r.recordAction(a, f)
 		return a, true
 	}
+	if f.Released == ReleasedNothing && r.onlyFallback(f) {
+		x.exclude(f.Target)
+		return r.plan(ctx, r.transient) // as without that fallback
+	}
 	return Action{}, false
 }
 
@@ -543,8 +547,7 @@ func (r *run) giveUp(f *Failure) *Failure {
 // onlyFallback reports whether f is a fallback's refusal of a request that the first target did not refuse. Then the first
 // target's failure is the client's answer.
 func (r *run) onlyFallback(f *Failure) bool {
-	first := r.transient
-	return f.Scope() == ScopeRequest && first != nil && (f.Target.Upstream != first.Target.Upstream || f.Target.Model != first.Target.Model)
+	return f.Scope() == ScopeRequest && r.transient != nil && !f.Target.alike(r.transient.Target)
 }
 
 func (r *run) event(name EventName, f *Failure) Event {

@@ -172,7 +172,6 @@ type Choice struct {
 	FailedWays []Way  // ways to continue an answer that failed here
 	Repeats    bool   // it repeats a sampled answer word for word
 	Edits      []Edit // edits that the target needs, as far as this exchange has learned
-	LastClass  Class
 
 	oddities   []string // flaws of its answers, see Failure.oddity
 	equal500s  int      // how often the target answered the same bytes with the same 500
@@ -205,6 +204,14 @@ func (c *Choice) retractUseless(message string) {
 
 // Unusable reports whether the candidate cannot serve this request.
 func (c *Choice) Unusable() bool { return c.Excluded || c.Small }
+
+// exclude excludes a target, whatever its key.
+func (x *Exchange) exclude(t Target) {
+	for i := range x.Candidates {
+		c := &x.Candidates[i]
+		c.Excluded = c.Excluded || c.Target.alike(t)
+	}
+}
 
 // Reply is an answer that the gateway gives instead of a model.
 type Reply struct {

@@ -44,7 +44,6 @@ type Signal struct {
 	Stream        bool
 	HasRetryAfter bool
 	RetryAfter    time.Duration // as the upstream states it, without a maximum
-	ShouldRetry   string        // x-should-retry: "true", "false" or ""
 	Err           error
 }
 

@@ -332,7 +332,7 @@ func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival,
 // proven reports whether the winner of a parallel start proves that the silent attempt rc was lost. Then the start counts
 // as a replacement, which needs no budget.
 func (r *run) proven(rc, winner *racer) bool {
-	same := rc.ticket.Target.Upstream == winner.ticket.Target.Upstream && rc.ticket.Target.Model == winner.ticket.Target.Model
+	same := rc.ticket.Target.alike(winner.ticket.Target)
 	return same && rc.life.Sign() == SignNone && winner.started.Sub(rc.started) >= rc.limits.Lost
 }
 

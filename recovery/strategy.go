@@ -81,7 +81,7 @@ func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
 		if !s.Health.Check(c.Target).Ready {
 			continue
 		}
-		same := c.Upstream == f.Target.Upstream && c.Model == f.Target.Model
+		same := c.Target.alike(f.Target)
 		if same && f.Scope() == ScopeTarget && !f.Spec.Cools {
 			if second < 0 {
 				second = i

@@ -25,6 +25,9 @@ func (t Target) Keyless() Target {
 	return t
 }
 
+// alike reports whether both are the same model of the same upstream, with whatever key.
+func (t Target) alike(o Target) bool { return t.Keyless() == o.Keyless() }
+
 // Mark is one fact that is remembered about a target, which operators can see and clear.
 type Mark struct {
 	Target   string    `json:"target"` // Target.String

@@ -116,15 +116,12 @@ func (v *view) readFrame(b []byte) {
 	v.addText(s, 0)
 }
 
-// readHeader reads error codes, X-Should-Retry and retry hints from headers.
+// readHeader reads error codes and retry hints from headers.
 func (v *view) readHeader(h http.Header) {
 	for _, name := range []string{"X-Amzn-Errortype", "X-Ms-Error-Code", "X-Error-Code", "X-Error-Type"} {
 		if s := h.Get(name); s != "" {
 			v.addCode(s)
 		}
-	}
-	if s := strings.ToLower(h.Get("X-Should-Retry")); s == "true" || s == "false" {
-		v.ShouldRetry = s
 	}
 	v.hints.header = h
 }

@@ -166,12 +166,12 @@ func TestEveryStatus(t *testing.T) {
 
 func TestReadUnwraps(t *testing.T) {
 	s := classify.Read(recovery.Evidence{
-		Phase: recovery.PhaseStatus, Status: 200, Now: noon, Header: http.Header{"X-Should-Retry": {"TRUE"}, "Retry-After": {"3"}},
+		Phase: recovery.PhaseStatus, Status: 200, Now: noon, Header: http.Header{"Retry-After": {"3"}},
 		Body: []byte(`{"error":{"message":"{\"error\":{\"message\":\"Unsupported parameter: 'x_y'.\",\"type\":\"invalid_request_error\",\"param\":` +
 			`\"x_y\",\"code\":\"unsupported_parameter\"}}","code":400}}`),
 	})
 	if s.Status != 400 || s.Message != "Unsupported parameter: 'x_y'." || s.Param != "x_y" || s.Type != "invalid_request_error" ||
-		s.ShouldRetry != "true" || !s.HasRetryAfter || s.RetryAfter.Seconds() != 3 {
+		!s.HasRetryAfter || s.RetryAfter.Seconds() != 3 {
 		t.Errorf("got %+v", s)
 	}
 	if s.Code != "unsupported_parameter" {

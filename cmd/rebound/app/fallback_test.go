@@ -53,14 +53,19 @@ func TestPinnedFallbackVisible(t *testing.T) {
 	}
 }
 
-// What only a fallback refuses is not the client's answer, nor explained to its user: a retry may meet the first target again.
+// What only a fallback refuses is not the client's answer, nor explained to its user. The outage of the first target is
+// waited for as without that fallback.
 func TestOnlyFallbackRefuses(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	const refuses = "@400,code=bad,msg=the+request+is+bad/ok"
-	g := launch(t, text(up, modelMap("m", "default down@503", "default spare"+refuses)))
+	g := launch(t, text(up, modelMap("m", "default down@503", "default spare"+refuses)+
+		strings.TrimPrefix(modelMap("brief", "default down@503x4/ok", "two other"+refuses), "models:\n")))
 	if r := g.ask(t.Context(), history.body()); r.status != http.StatusServiceUnavailable || r.target() != "default/down@503" {
 		t.Errorf("the answer is not the first target's: %v", r)
+	}
+	if r := g.must(strings.Replace(history.body(), `"model":"m"`, `"model":"brief"`, 1)); r.target() != "default/down@503x4/ok" || r.attempts() != "6" {
+		t.Errorf("an outage that ends is not waited for: %v", r)
 	}
 	alone := history
 	if alone.model = "alone" + refuses; g.must(alone.body()).recovery() != "explain" {
