@@ -60,11 +60,11 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	if raw != nil {
 		defer raw.end()
 	}
-	if err != nil {
-		return err
-	}
 	if body, ok := up.Reader.(*upload); ok {
 		defer body.end()
+	}
+	if err != nil {
+		return err
 	}
 	if p.grant, err = core.admit(req.Context(), who, model, up.Body, nil); err != nil {
 		return err
