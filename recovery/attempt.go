@@ -399,11 +399,14 @@ func (r *run) recordFailure(rc *racer, f *Failure) {
 	if f.Released >= ReleasedText && r.cut == nil && (rc.attempt.Resume == nil || rc.attempt.Resume.Calls) {
 		r.cut = f
 	}
-	if f.Signal.Status != 0 && !rc.attempt.Explain && !f.causedByEdit() {
+	if rc.attempt.Explain || f.causedByEdit() {
+		return
+	}
+	if f.Signal.Status != 0 {
 		r.last = f
-		if rc.choice == 0 && f.Scope() != ScopeRequest {
-			r.transient = f
-		}
+	}
+	if rc.choice == 0 && f.Spec != nil && f.Scope() != ScopeRequest {
+		r.transient = f
 	}
 }
 

@@ -523,16 +523,18 @@ func (r *run) reportAnswer(name EventName, t Target) {
 // giveUp returns the failure that the client gets: the first one after text was delivered, else the last one that came
 // from an upstream itself.
 func (r *run) giveUp(f *Failure) *Failure {
-	switch {
-	case r.cut != nil:
+	if r.cut != nil {
 		// A continuation's failure is not the failure of the answer.
 		released := f.Released
 		f = r.cut
 		f.Released = max(f.Released, released)
-	case (f.Signal.Status == 0 || r.x.explained || f.causedByEdit()) && r.last != nil:
-		f = r.last
-	case r.onlyFallback(f):
-		f = r.transient // clients retry after it
+	} else {
+		if (f.Signal.Status == 0 || r.x.explained || f.causedByEdit()) && r.last != nil {
+			f = r.last
+		}
+		if r.onlyFallback(f) {
+			f = r.transient // clients retry after it
+		}
 	}
 	ev := r.event(EventRecoveryFailed, f)
 	if n := len(r.x.Attempts); n > 0 {

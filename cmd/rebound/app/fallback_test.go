@@ -59,13 +59,24 @@ func TestOnlyFallbackRefuses(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	const refuses = "@400,code=bad,msg=the+request+is+bad/ok"
-	g := launch(t, text(up, modelMap("m", "default down@503", "default spare"+refuses)+
-		strings.TrimPrefix(modelMap("brief", "default down@503x4/ok", "two other"+refuses), "models:\n")))
-	if r := g.ask(t.Context(), history.body()); r.status != http.StatusServiceUnavailable || r.target() != "default/down@503" {
-		t.Errorf("the answer is not the first target's: %v", r)
+	config := "models: {"
+	down := map[string]int{"503": http.StatusServiceUnavailable, "reset": http.StatusBadGateway}
+	for how := range down {
+		for _, first := range []string{"down@" + how, "brief@" + how + "x4/ok"} {
+			config += fmt.Sprintf("%q: {targets: [{upstream: default, model: %[1]q}, {upstream: two, model: %q}]}, ", first, first[:2]+how+refuses)
+		}
 	}
-	if r := g.must(strings.Replace(history.body(), `"model":"m"`, `"model":"brief"`, 1)); r.target() != "default/down@503x4/ok" || r.attempts() != "6" {
-		t.Errorf("an outage that ends is not waited for: %v", r)
+	g := launch(t, text(up, config+"}"))
+	for how, status := range down {
+		k := history
+		k.model = "down@" + how
+		if r := g.ask(t.Context(), k.body()); r.status != status || r.target() != "default/"+k.model {
+			t.Errorf("the answer is not the first target's: %v", r)
+		}
+		k.model = "brief@" + how + "x4/ok"
+		if r := g.must(k.body()); r.target() != "default/"+k.model || r.attempts() != "6" {
+			t.Errorf("an outage that ends is not waited for: %v", r)
+		}
 	}
 	alone := history
 	if alone.model = "alone" + refuses; g.must(alone.body()).recovery() != "explain" {
