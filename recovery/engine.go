@@ -375,9 +375,15 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		r.recordAction(a, f)
 		return a, true
 	}
-	if f.Released == ReleasedNothing && r.onlyFallback(f) {
+	if f.Released == ReleasedNothing && r.onlyFallback(f) { // go on as without that fallback
+		i, ok := r.unasked(f)
 		x.exclude(f.Target)
-		return r.plan(ctx, r.transient) // as without that fallback
+		if !ok {
+			return r.plan(ctx, r.transient)
+		}
+		a := Action{Strategy: "move", Target: i}
+		r.recordAction(a, f)
+		return a, true
 	}
 	return Action{}, false
 }
@@ -532,7 +538,7 @@ func (r *run) giveUp(f *Failure) *Failure {
 		if (f.Signal.Status == 0 || r.x.explained || f.causedByEdit()) && r.last != nil {
 			f = r.last
 		}
-		if r.onlyFallback(f) {
+		if r.transient != nil && r.onlyFallback(f) {
 			f = r.transient // clients retry after it
 		}
 	}
@@ -549,7 +555,16 @@ func (r *run) giveUp(f *Failure) *Failure {
 // onlyFallback reports whether f is a fallback's refusal of a request that the first target did not refuse. Then the first
 // target's failure is the client's answer.
 func (r *run) onlyFallback(f *Failure) bool {
-	return f.Scope() == ScopeRequest && r.transient != nil && !f.Target.alike(r.transient.Target)
+	_, unasked := r.unasked(f)
+	return f.Scope() == ScopeRequest && (unasked || r.transient != nil && !f.Target.alike(r.transient.Target))
+}
+
+// unasked returns a candidate of an earlier rank than the one that failed, which was not asked because it was not available.
+func (r *run) unasked(f *Failure) (int, bool) {
+	list := r.x.Candidates
+	rank := list[(&Situation{Exchange: r.x}).Current(f)].Rank
+	i := slices.IndexFunc(list, func(c Choice) bool { return c.Rank < rank && c.Tries == 0 && !c.Unusable() })
+	return i, i >= 0
 }
 
 func (r *run) event(name EventName, f *Failure) Event {
