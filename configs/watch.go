@@ -28,10 +28,9 @@ type Watcher struct {
 	reload chan struct{}
 	done   chan struct{}
 
-	empty   bool     // the applied configuration's file has no content
-	applied []source // the files of the applied configuration
-	seen    []source // the files of the last attempt, successful or not
-	stats   map[watched]reading
+	empty bool     // the applied configuration's file has no content
+	seen  []source // the files of the last attempt, successful or not
+	stats map[watched]reading
 }
 
 // watched is one file with its limit; a file may be watched with several limits.
@@ -54,7 +53,8 @@ type reading struct {
 //
 // A valid configuration goes to onChange, unless its content is the same as before. An
 // invalid one goes to onError, once for each distinct content, and the old one stays; a
-// file that has become empty is invalid too. One goroutine calls both functions; while
+// file that has become empty is invalid too. The old content after an invalid one goes
+// to onChange, which takes back the error. One goroutine calls both functions; while
 // they block, further changes are not noticed. A configuration that was not loaded from
 // a file changes only by [Watcher.Reload].
 func Watch(ctx context.Context, current *Config, env Env, interval time.Duration, onChange func(*Config), onError func(error)) *Watcher {
@@ -62,7 +62,7 @@ func Watch(ctx context.Context, current *Config, env Env, interval time.Duration
 		env: env, path: current.origin.path, interval: max(interval, minInterval),
 		onChange: onChange, onError: onError,
 		reload: make(chan struct{}, 1), done: make(chan struct{}),
-		empty: current.origin.empty, applied: current.origin.files, seen: current.origin.files,
+		empty: current.origin.empty, seen: current.origin.files,
 		stats: map[watched]reading{},
 	}
 	go w.run(ctx)
@@ -115,17 +115,15 @@ func (w *Watcher) try(ctx context.Context, forced bool) {
 		// lock everybody out, or let everybody in.
 		err = Errors{{File: w.path, Message: "is empty now: if the defaults are meant, write {} into it"}}
 	}
-	repeated := slices.Equal(files, w.seen)
-	w.seen = files
-	switch {
-	case err != nil:
-		if forced || !repeated {
-			w.onError(err)
-		}
-	case forced || !slices.Equal(files, w.applied):
-		w.applied, w.empty = files, c.origin.empty
-		w.onChange(c)
+	if !forced && slices.Equal(files, w.seen) {
+		return
 	}
+	if w.seen = files; err != nil {
+		w.onError(err)
+		return
+	}
+	w.empty = c.origin.empty
+	w.onChange(c)
 }
 
 // settle waits until two readings of the files agree. It returns false if the context ended.

@@ -93,39 +93,39 @@ func TestWatch(t *testing.T) {
 		write(t, path, level("ooops"))
 		s.expect("bad in another way", 1, 2)
 		write(t, path, level("warn"))
-		s.expect("what is in force anyway", 1, 2)
+		s.expect("what is in force, which takes the error back", 2, 2)
 
 		next := filepath.Join(dir, "next")
 		write(t, next, level("debu")) // another file of the same size
 		if err := os.Rename(next, path); err != nil {
 			t.Fatal(err)
 		}
-		s.expect("renamed over, bad", 1, 3)
+		s.expect("renamed over, bad", 2, 3)
 		write(t, next, level("info"))
 		if err := os.Rename(next, path); err != nil {
 			t.Fatal(err)
 		}
-		s.expect("renamed over, good", 2, 3)
+		s.expect("renamed over, good", 3, 3)
 
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		s.expect("gone", 2, 4)
-		s.expect("still gone", 2, 4)
+		s.expect("gone", 3, 4)
+		s.expect("still gone", 3, 4)
 		s.w.Reload()
-		s.expect("asked for while gone", 2, 5)
+		s.expect("asked for while gone", 3, 5)
 		write(t, path, level("error"))
-		s.expect("back", 3, 5)
+		s.expect("back", 4, 5)
 		s.w.Reload()
-		s.expect("asked for", 4, 5)
+		s.expect("asked for", 5, 5)
 
 		write(t, path, "\n")
-		s.expect("emptied", 4, 6)
+		s.expect("emptied", 5, 6)
 		if got := s.errs[5].Error(); !strings.Contains(got, "is empty now") {
 			t.Error(got)
 		}
 		write(t, path, "{}")
-		s.expect("the defaults on purpose", 5, 6)
+		s.expect("the defaults on purpose", 6, 6)
 	})
 }
 
