@@ -263,7 +263,8 @@ func (d *digest) render(room int) string {
 }
 
 // replacement returns the text that replaces the removed messages: a model's words, if there
-// are any, and quoted lines, of at most tokens if possible. used is how many tokens it has.
+// are any, and quoted lines, of at most tokens if possible, and short enough to be stored for
+// other replicas. used is how many tokens it has.
 func (k *revision) replacement(removed []int, words string, d *digest, tokens int) (text string, used int) {
 	chars := 0
 	for _, i := range removed {
@@ -282,9 +283,9 @@ func (k *revision) replacement(removed []int, words string, d *digest, tokens in
 		head += "\n\n" + words
 	}
 	head += "\n\n" + quotesHead
-	for room, n := tokens*4, 0; n < 6; n++ {
+	for room, n := min(tokens*4, maxBox*7/8), 0; n < 6; n++ {
 		text = mark(head + d.render(room))
-		if used = k.counter.Text(k.model, text) + framingTokens; used <= tokens {
+		if used = k.counter.Text(k.model, text) + framingTokens; used <= tokens && len(text) <= maxBox-sealOverhead {
 			break
 		}
 		room = min(room*9/10, room*tokens/used*49/50)

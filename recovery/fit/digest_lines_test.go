@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -230,4 +231,33 @@ func allText(b *transcript.Body) string {
 		}
 	}
 	return out.String()
+}
+
+// The text that replaces the turns of a history for a very long window is kept for other replicas, too.
+func TestLongDigestIsStored(t *testing.T) {
+	s := newScript()
+	for range 4 {
+		s.call("bash", `{"command":"make"}`, "done")
+	}
+	k := newRevision(s.history(t), newMeter(), "gpt-4o")
+	d := &digest{byText: map[string]int{}}
+	for i := range 30_000 {
+		d.add(fmt.Sprintf("main.go:%d: \"undefined\"", i), worthSaid)
+	}
+	removed := []int{2, 3, 4, 5}
+	text, _ := k.replacement(removed, "", d, 1_000_000)
+	k.remove(cut{end: 6, removed: removed, sealed: &sealed{Op: opCut, First: k.v.items[2].key, Span: 4, Box: k.v.seal(removed, text), text: text}})
+	var kept session
+	k.saveTo(&kept)
+	stored, err := decodeSession(kept.edits.encode())
+	if err != nil || len(stored.Sealed) != 1 {
+		t.Fatalf("a digest of %d bytes is not stored: %v", len(text), err)
+	}
+	again := newRevision(s.history(t), newMeter(), "gpt-4o")
+	if !again.apply(stored) || again.cut == nil || again.cut.sealed.text != text {
+		t.Error("another replica does not make the same edit")
+	}
+	if len(text) < maxBox/2 {
+		t.Errorf("the digest has %d bytes only", len(text))
+	}
 }

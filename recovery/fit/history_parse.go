@@ -42,11 +42,12 @@ type parseKey struct {
 	size int
 }
 
-// renderKey identifies a recipe applied to a message's content.
+// renderKey identifies a recipe applied to a message's content, of the task or of what follows.
 type renderKey struct {
-	sum [32]byte
-	op  op
-	a   uint32
+	sum  [32]byte
+	op   op
+	a    uint32
+	lead bool
 }
 
 // renderResult is a cached result of render.

@@ -47,7 +47,7 @@ const mediaGone = "it belonged to a finished turn, and the request was too large
 // render applies a recipe to message i; ok is false if it does not apply, or would not make
 // the message smaller. Results are cached.
 func (v *history) render(i int, r recipe) (out rendered, ok bool) {
-	kept, key := v.cache, renderKey{v.items[i].sum, r.Op, r.Length}
+	kept, key := v.cache, renderKey{v.items[i].sum, r.Op, r.Length, i < v.leadEnd}
 	if m, known := kept.renders.Get(key); known {
 		return m.rendered, m.ok
 	}
@@ -82,7 +82,7 @@ func (v *history) renderUncached(i int, r recipe) (out rendered, ok bool) {
 	case it.result:
 		out.text, ok = v.excerpts.shorten("", it.text, room)
 	default:
-		out.text, ok = v.excerpts.shortenPastes(it.text, room, it.Index >= v.leadEnd)
+		out.text, ok = v.excerpts.shortenPastes(it.text, room, i >= v.leadEnd)
 	}
 	out.texts = true
 	return out, ok

@@ -176,3 +176,30 @@ func TestKeepsWhatFits(t *testing.T) {
 		}
 	}
 }
+
+// The same long text is a task in one conversation and a later message in another. Only the later message may be
+// shortened, whichever of the two was met first.
+func TestTaskAndLaterMessage(t *testing.T) {
+	prose := strings.Repeat("The committee met again and went on about the roof of the old hall. ", 300)
+	task := &script{}
+	task.say("system", "You are an agent.").say("user", prose).call("bash", `{"command":"ls"}`, "Makefile")
+	later := newScript()
+	later.call("bash", `{"command":"ls"}`, "Makefile")
+	later.say("user", prose).call("bash", `{"command":"make"}`, "fine")
+	for _, taskFirst := range []bool{true, false} {
+		cache := newParseCache()
+		shortened := func(s *script, i int) bool {
+			_, ok := newHistory(s.body(t), cache, []byte("k")).render(i, recipe{Op: opLong, Length: 4000})
+			return ok
+		}
+		for n := range 2 {
+			if first := n == 0; first == taskFirst {
+				if shortened(task, 1) {
+					t.Errorf("task first %v: the task is shortened", taskFirst)
+				}
+			} else if !shortened(later, 4) {
+				t.Errorf("task first %v: the later message is not shortened", taskFirst)
+			}
+		}
+	}
+}

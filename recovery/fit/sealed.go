@@ -29,6 +29,9 @@ func (v *history) cipher(removed []int) cipher.AEAD {
 	return aead
 }
 
+// sealOverhead is an upper limit of the bytes that encryption adds.
+const sealOverhead = 64
+
 // seal encrypts a text that replaces the messages removed.
 func (v *history) seal(removed []int, text string) []byte {
 	return v.cipher(removed).Seal(nil, nil, []byte(text), nil)

@@ -44,7 +44,7 @@ const (
 	maxRecipes = 8 << 10
 	maxSealed  = 256
 	maxSpan    = 1 << 20
-	maxBox     = 256 << 10
+	maxBox     = 640 << 10 // a digest for a window of 400,000 tokens; longer ones are not made
 )
 
 // codeVersion is the version of the stored format; other versions are not read. Version 4
@@ -70,9 +70,9 @@ type (
 func (s edits) encode() []byte {
 	c := storedEdits{codeVersion, s}
 	c.Recipes, c.Sealed = s.Recipes[:min(len(s.Recipes), maxRecipes)], nil
-	size := 0
+	size := 256 + 64*len(c.Recipes)
 	for _, box := range s.Sealed {
-		if size += len(box.Box)*4/3 + 8*len(box.Kept) + 128; len(c.Sealed) == maxSealed || size > store.MaxValue/2 || len(box.Box) > maxBox {
+		if size += len(box.Box)*4/3 + 8*len(box.Kept) + 128; len(c.Sealed) == maxSealed || size > store.MaxValue || len(box.Box) > maxBox {
 			break
 		}
 		c.Sealed = append(c.Sealed, box)
