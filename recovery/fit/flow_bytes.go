@@ -92,7 +92,7 @@ func (d *draft) recount(model string, w Counter) *revision {
 func (p *shrinker) dropAttachments(k *revision) bool {
 	v, lastUser := k.v, 0
 	for i := v.leadEnd + 1; i < len(v.items); i++ {
-		if it := &v.items[i]; it.Role == transcript.RoleUser && !it.result && !it.isReplacement() {
+		if v.items[i].ofUser() {
 			lastUser = i
 		}
 	}

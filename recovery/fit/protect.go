@@ -85,7 +85,7 @@ func (p *protection) markRecent(v *history, share int) {
 func (p *protection) markUsers(v *history, share int) {
 	sum, newest := 0, true
 	for i := len(v.items) - 1; i >= v.leadEnd; i-- {
-		if it := &v.items[i]; it.Role != transcript.RoleUser || it.result || it.isReplacement() {
+		if !v.items[i].ofUser() {
 			continue
 		}
 		switch {
@@ -104,6 +104,11 @@ func (p *protection) markUsers(v *history, share int) {
 			p.reasons[i-1] |= protectUser
 		}
 	}
+}
+
+// ofUser reports whether the message holds what a user wrote or attached, and not only what the client or an earlier fitting did.
+func (it *item) ofUser() bool {
+	return it.Role == transcript.RoleUser && !it.result && !it.isReplacement() && !it.Reminder()
 }
 
 // isShortReply reports whether a text only makes sense as the reply to a question, such as

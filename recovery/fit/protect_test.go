@@ -112,6 +112,33 @@ func TestRemindersGoFirst(t *testing.T) {
 	}
 }
 
+// So does what the client puts into a user's message of its own, as routers do that send Claude Code's requests to a Chat API
+// (github.com/musistudio/claude-code-router).
+func TestReminderMessagesGoFirst(t *testing.T) {
+	const said = "Now the second part: keep the interface as it is, and write to out/b.txt"
+	s := newScript()
+	for i := range 40 {
+		s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, i), lines(20, fmt.Sprintf("made %d", i)))
+		if i == 12 {
+			s.say("assistant", "Done.").say("user", said)
+		} else {
+			s.say("user", fmt.Sprintf("<system-reminder>\nNote: f%d.go was modified. Here is the result:\n%s</system-reminder>", i, lines(20, fmt.Sprintf("%d x", i))))
+		}
+	}
+	b := s.body(t)
+	f := newTestFitter(t, Defaults(), nil)
+	total := f.parts.Meter.Measure(b, "gpt-4o").Total
+	for _, share := range []float64{0.8, 0.5, 0.3, 0.2} {
+		_, out := fitOnce(t, f, b, int(share*float64(total)), "", nil)
+		if out == nil {
+			t.Fatalf("not fitted to %.1f", share)
+		}
+		if after := string(out.Body.Raw()); !strings.Contains(after, `{"role":"user","content":"`+said+`"}`) {
+			t.Errorf("%.1f: the user's words gave way to %d reminders", share, strings.Count(after, "<system-reminder>"))
+		}
+	}
+}
+
 // A user's messages after an assistant's code blocks are not results of a text protocol.
 func TestUserMessagesAreNotResults(t *testing.T) {
 	chat, agent := &script{}, &script{}
