@@ -151,8 +151,15 @@ func decode(raw []byte) (v fact) {
 	return v
 }
 
+// put stores a target's facts. All share one lifetime, so it leaves out what is older than that: otherwise a refused
+// parameter would never be tried again at a target whose window is renewed.
 func (f *Facts) put(t recovery.Target, v fact) {
-	f.post(f.names.Of(t), v, time.Now().Add(time.Duration(f.ttl.Load())))
+	now, ttl := time.Now(), time.Duration(f.ttl.Load())
+	v.drop(func(item string) bool {
+		o, ok := v.Origins[item]
+		return ok && item != itemWindow && now.Sub(time.Unix(o.At, 0)) >= ttl
+	})
+	f.post(f.names.Of(t), v, now.Add(ttl))
 }
 
 // post stores a fact under the name of its field, or removes the field if the fact is empty.

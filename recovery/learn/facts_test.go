@@ -81,6 +81,25 @@ func TestFacts(t *testing.T) {
 	})
 }
 
+// TestFactsEnd: a window that is used again and again keeps no refused parameter.
+func TestFactsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := learn.NewFacts(board(t), time.Hour)
+		f.Learn(target.Keyless(), []recovery.Edit{{Field: "temperature", Drop: true}}, "r1")
+		f.SawReasoning(target, "r1")
+		for range 12 {
+			f.LearnWindow(target, 8192, "r2")
+			time.Sleep(10 * time.Minute)
+		}
+		if f.Window(target) != 8192 {
+			t.Error("the window is forgotten although it is used")
+		}
+		if got := f.Edits(target); len(got) != 0 || f.Reasons(target) {
+			t.Errorf("remembered for two hours in place of one: %v, reasons %v", got, f.Reasons(target))
+		}
+	})
+}
+
 // TestFactsShared: two replicas with one store learn from each other.
 func TestFactsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
