@@ -169,7 +169,7 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 		}
 	}
 	if fail.Class() == recovery.PayloadTooLarge {
-		limit := byteLimit(fail.Facts, len(refused.Raw()))
+		limit := byteLimit(fail.Facts, len(refused.Raw()), f.byteLimits.of(c.Target))
 		if fail.Facts.LimitChars == 0 {
 			if !fail.Quoted {
 				f.byteLimits.learn(c.Target, limit, x.ID)

@@ -28,12 +28,16 @@ func (byteCounter) Measure(b *transcript.Body, _ string) count.Counts {
 func (byteCounter) Text(_, s string) int { return len(transcript.String(s)) }
 
 // byteLimit returns the target's limit in bytes as a refusal shows it: a number below
-// what was sent, under whatever name, or less than what was sent.
-func byteLimit(facts recovery.Facts, sent int) int {
+// what was sent, under whatever name, or less than what was sent, and at most known, the
+// limit that an earlier refusal showed (0 for none).
+func byteLimit(facts recovery.Facts, sent, known int) int {
 	for _, n := range []int{facts.LimitBytes, facts.RequestedBytes} {
 		if n >= 1024 && n < sent {
 			return n
 		}
+	}
+	if known > 0 {
+		return min(known, sent-1)
 	}
 	return sent - 1
 }

@@ -155,3 +155,26 @@ func TestBytesAreShown(t *testing.T) {
 		t.Error("it is known after the reset")
 	}
 }
+
+// A request that is far larger than what a target took before, and cannot be made small enough, does not raise the limit.
+func TestByteLimitIsNotRaised(t *testing.T) {
+	f := newTestFitter(t, Defaults(), nil)
+	refuse := func(s *script) *recovery.Fitted {
+		x := exchange(s.body(t), "", nil)
+		return f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(recovery.Facts{}))
+	}
+	s := &script{}
+	s.say("system", "You look at pictures.").raw(imageMessage(1, 150_000)).say("assistant", "A cat.").say("user", "And now?")
+	if refuse(s) == nil {
+		t.Fatal("not fitted")
+	}
+	target := recovery.Target{Upstream: "u", Model: "gpt-4o"}
+	known := f.byteLimits.of(target)
+	s.say("assistant", "A dog.").raw(imageMessage(2, 3_000_000)) // stays, since the model has not seen it
+	if out := refuse(s); out != nil {
+		t.Errorf("a request of %d bytes is sent again, at a target that takes fewer than %d", len(out.Body.Raw()), known)
+	}
+	if now := f.byteLimits.of(target); now != known {
+		t.Errorf("the limit was %d bytes and is %d", known, now)
+	}
+}
