@@ -48,7 +48,9 @@ func (d *draft) prepare(ctx context.Context) *recovery.Fitted {
 	if d.session == nil && (!f.mayFarExceed(x) && !f.exceedsByteLimit(x) || isSide(x)) {
 		return nil
 	}
-	d.reapply(c.Model)
+	if d.session.edited() && d.needsEdits(c) {
+		d.reapply(c.Model)
+	}
 	if limit := f.byteLimits.of(c.Target); limit > 0 && len(d.currentBody().Raw()) > limit {
 		if fitted := d.fitBytes(ctx, c, limit, 0, false); fitted != nil {
 			return fitted
@@ -79,6 +81,22 @@ func (d *draft) loadSession(ctx context.Context) {
 // readStore reads the session from the store.
 func (d *draft) readStore(ctx context.Context) {
 	d.session, d.storeRead = d.fitter.memory.get(ctx, d.x), true
+}
+
+// needsEdits reports whether a target needs the session's edits: they were made for it, or it takes no more than they
+// leave. Those that a smaller fallback needed once would only harm at the target before it, or at a larger model to
+// which the user has switched.
+func (d *draft) needsEdits(c *recovery.Choice) bool {
+	f, x, s := d.fitter, d.x, d.session
+	if s.Target == 0 || s.Target == targetHash(c.Target) || f.exceedsByteLimit(x) {
+		return true
+	}
+	window := f.window(x, c, s)
+	if window == 0 {
+		return f.parts.Windows.Overflowed(x.Windowed(c.Target))
+	}
+	tokens, _ := f.parts.Meter.Estimate(x.Body, c.Model, s.Anchor)
+	return float64(tokens+cappedReserve(x.Body, window)) > f.config().TriggerShare*float64(window)
 }
 
 // reapply makes the session's edits again. It reports whether that gave a body to send.
@@ -183,6 +201,10 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 	d.fittedWindow = window
 	if d.body == nil && d.reapply(c.Model) && scale.upstream(d.revision.total)+cappedReserve(x.Body, window) < window {
 		d.limitOutput(remainingOutput(window, scale.upstream(d.revision.total), d.promptStated, d.fitCalls)) // the session's edits suffice
+		if d.session.Target != targetHash(c.Target) && x.Mode == recovery.ModeAct {
+			d.scale, d.learnedWindow, d.learnedTarget = scale, window, c.Target
+			d.keepEdits() // this target needs them, too
+		}
 		return d.fitted(scale)
 	}
 	return d.fitTokens(ctx, c, window, scale, true)

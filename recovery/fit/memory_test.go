@@ -284,3 +284,46 @@ func TestCloseGivesUp(t *testing.T) {
 		})
 	}
 }
+
+// Edits that a small fallback needed are not made for a target that takes the whole history, until that one needs them too.
+func TestEditsAreForTheirTarget(t *testing.T) {
+	f := newTestFitter(t, Defaults(), newFakeStore())
+	s := talkScript(120)
+	total := f.parts.Meter.Measure(s.body(t), "gpt-4o").Total
+	x, out := fitOnce(t, f, s.body(t), total*3/4, "s", nil)
+	if out == nil {
+		t.Fatal("not fitted")
+	}
+	completeExchange(f, x, out.After)
+	large := recovery.Target{Upstream: "large", Model: "gpt-4.1"}
+	ask := func(target recovery.Target, window int) (*recovery.Exchange, *recovery.Fitted) {
+		s.say("assistant", "And on.").say("user", "More.")
+		x := exchange(s.body(t), "s", nil)
+		x.Candidates[0].Target, x.Candidates[0].Window = target, window
+		x.Fitted = f.Prepared(context.Background(), x)
+		return x, x.Fitted
+	}
+	small := x.Candidates[0].Target
+	for _, window := range []int{0, 2 * total} {
+		if _, out := ask(large, window); out != nil {
+			t.Errorf("window %d: %d of %d tokens go to a target that takes all", window, out.After, out.Before)
+		}
+	}
+	if _, out := ask(small, 0); out == nil || !out.Sticky {
+		t.Error("the target that needs the edits does not get them")
+	}
+	if _, out := ask(large, total); out == nil || !out.Sticky {
+		t.Error("a target whose window is known to be too small does not get them")
+	}
+	x, out = ask(large, 0)
+	if out != nil {
+		t.Fatal("it refused nothing")
+	}
+	if x.Fitted = f.Fit(context.Background(), x, &x.Candidates[0], overflow(0, 0)); x.Fitted == nil || !x.Fitted.Sticky {
+		t.Fatal("the edits are not made after a refusal")
+	}
+	completeExchange(f, x, 5000)
+	if _, out := ask(large, 0); out == nil {
+		t.Error("a target that needs them is refused again")
+	}
+}
