@@ -81,7 +81,7 @@ func (f *Fitter) window(x *recovery.Exchange, c *recovery.Choice, s *session) in
 	if n := f.parts.Windows.Window(x.Windowed(c.Target)); n > 0 {
 		return n
 	}
-	if s != nil && s.Window > 0 && s.Target == targetHash(c.Target) {
+	if s != nil && s.Window > 0 && s.Target == targetHash(x, c.Target) {
 		return int(s.Window)
 	}
 	return max(0, c.Window)

@@ -88,7 +88,7 @@ func (d *draft) readStore(ctx context.Context) {
 // which the user has switched.
 func (d *draft) needsEdits(c *recovery.Choice) bool {
 	f, x, s := d.fitter, d.x, d.session
-	if s.Target == 0 || s.Target == targetHash(c.Target) || f.exceedsByteLimit(x) {
+	if s.Target == 0 || s.Target == targetHash(x, c.Target) || f.exceedsByteLimit(x) {
 		return true
 	}
 	window := f.window(x, c, s)
@@ -201,7 +201,7 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 	d.fittedWindow = window
 	if d.body == nil && d.reapply(c.Model) && scale.upstream(d.revision.total)+cappedReserve(x.Body, window) < window {
 		d.limitOutput(remainingOutput(window, scale.upstream(d.revision.total), d.promptStated, d.fitCalls)) // the session's edits suffice
-		if d.session.Target != targetHash(c.Target) && x.Mode == recovery.ModeAct {
+		if d.session.Target != targetHash(x, c.Target) && x.Mode == recovery.ModeAct {
 			d.scale, d.learnedWindow, d.learnedTarget = scale, window, c.Target
 			d.keepEdits() // this target needs them, too
 		}

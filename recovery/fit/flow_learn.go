@@ -23,7 +23,7 @@ func (d *draft) keepEdits() {
 	d.revision.saveTo(&next)
 	next.Scale = d.scale.permille()
 	if d.learnedWindow > 0 {
-		next.Window, next.Target = uint32(min(d.learnedWindow, maxWindow)), targetHash(d.learnedTarget)
+		next.Window, next.Target = uint32(min(d.learnedWindow, maxWindow)), targetHash(x, d.learnedTarget)
 	}
 	d.next, d.awaitsAnswer = &next, false
 	f.memory.putEdits(x.Session, d.next)

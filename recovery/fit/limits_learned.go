@@ -72,8 +72,9 @@ func (f *Fitter) Clear(name, item string) {
 	}
 }
 
-// targetHash identifies a target in a stored session.
-func targetHash(t recovery.Target) uint64 {
+// targetHash identifies a target in a stored session, with the context window that an exchange asks for.
+func targetHash(x *recovery.Exchange, t recovery.Target) uint64 {
+	t = x.Windowed(t)
 	h := fnv.New64a()
 	h.Write([]byte(t.Upstream + "\x00" + t.Model))
 	return h.Sum64()

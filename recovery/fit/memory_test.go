@@ -312,6 +312,11 @@ func TestEditsAreForTheirTarget(t *testing.T) {
 	if _, out := ask(small, 0); out == nil || !out.Sticky {
 		t.Error("the target that needs the edits does not get them")
 	}
+	y, _ := ask(small, 0)
+	y.Fitting, y.LongContext = nil, true // as Claude Code asks for a window of a million tokens
+	if out := f.Prepared(context.Background(), y); out != nil {
+		t.Errorf("%d of %d tokens go to the long context of the same model", out.After, out.Before)
+	}
 	if _, out := ask(large, total); out == nil || !out.Sticky {
 		t.Error("a target whose window is known to be too small does not get them")
 	}
