@@ -134,6 +134,8 @@ func (d *draft) fitEarly(ctx context.Context, c *recovery.Choice, window int) *r
 	tokens, basis := f.parts.Meter.Estimate(body, c.Model, s.Anchor)
 	sure := true
 	switch {
+	case basis == count.BasisAnchored && s.Anchor.Reported > window && window != c.Window && !c.Local:
+		return nil // a longer prompt was answered: the window is that of another account, or an old one; a local server may have cut it
 	case basis == count.BasisAnchored || s.Truncated:
 	case d.body != nil || s.Scale > 0:
 		tokens = f.scaleFor(c.Model, s, body).upstream(raw)

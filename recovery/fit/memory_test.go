@@ -332,3 +332,30 @@ func TestEditsAreForTheirTarget(t *testing.T) {
 		t.Error("a target that needs them is refused again")
 	}
 }
+
+// A window that another account was refused for, as providers have smaller ones for accounts that do not pay, is not that of
+// a session whose longer prompts are answered.
+func TestWindowOfAnotherAccount(t *testing.T) {
+	f := newTestFitter(t, Defaults(), nil)
+	s := talkScript(60)
+	total := f.parts.Meter.Measure(s.body(t), "gpt-4o").Total
+	x := exchange(s.body(t), "s", nil)
+	f.parts.Windows.LearnWindow(x.Candidates[0].Target, total/3, "other")
+	for n := range 3 {
+		if x.Fitted = f.Prepared(context.Background(), x); x.Fitted != nil {
+			t.Fatalf("request %d: %d of %d tokens are left, at a target that answers all", n+1, x.Fitted.After, x.Fitted.Before)
+		}
+		completeExchange(f, x, f.parts.Meter.Measure(x.Body, "gpt-4o").Total)
+		f.Flush()
+		s.say("assistant", "And on.").say("user", "More.")
+		x = exchange(s.body(t), "s", nil)
+	}
+	if f.memory.local("s") == nil {
+		t.Fatal("no report was kept: nothing is tested")
+	}
+	x.Candidates[0].Window = total / 2
+	f.parts.Windows = NewWindows()
+	if f.Prepared(context.Background(), x) == nil {
+		t.Error("the configured window does not hold")
+	}
+}
