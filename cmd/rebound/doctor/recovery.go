@@ -42,7 +42,7 @@ func (p *probe) recoveries() {
 	case p.truncatedTo > 0 && (n == 0 || n > p.truncatedTo):
 		add(false, "history too long", "the target truncates silently: set window to %d to shorten the history instead", p.truncatedTo)
 	case n > 0 && (p.statedWindow == 0 || n <= p.statedWindow):
-		add(true, "history too long", "it is shortened to %s tokens before it is sent", number(n))
+		add(true, "history too long", "it is shortened to fit %s tokens before it is sent", number(n))
 	case p.statedWindow > 0:
 		add(true, "history too long", "it is shortened and sent again after the first refusal; with the window below it is shortened before it is sent")
 	default:
