@@ -72,6 +72,7 @@ type Facts struct {
 	Params           []string `json:"params,omitempty"`
 	UseInstead       string   `json:"use_instead,omitempty"` // parameter that the text names as the replacement
 	OfValue          bool     `json:"-"`                     // the upstream refuses the parameter's value, not the parameter
+	PerTime          bool     `json:"-"`                     // LimitTokens is what an account may use in a minute or day
 }
 
 // Diagnosis is a classified failure.

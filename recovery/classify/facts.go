@@ -139,7 +139,7 @@ func gatherFacts(v *view, class recovery.Class) *stated {
 			s.set(&f.LimitRequests, n)
 		}
 	}
-	f.RetryAfterS = v.RetryAfter.Seconds()
+	f.RetryAfterS, f.PerTime = v.RetryAfter.Seconds(), says(v.text, "tokens per min", "tokens per day", "(tpm)", "(tpd)")
 	parameters(v, class, &s.facts)
 	return s
 }

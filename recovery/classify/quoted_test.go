@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -142,6 +143,22 @@ func TestErrorInSuccess(t *testing.T) {
 		}
 		if c.class == recovery.Unknown && !slices.Contains(d.Spec.Plan, "move") {
 			t.Errorf("%s: planned %v: no client causes an error in a success", c.body, d.Spec.Plan)
+		}
+	}
+}
+
+// A limit of tokens in a minute is that of an account; a window is that of a model.
+func TestPerTime(t *testing.T) {
+	tb := classify.New(configs.UpstreamRules)
+	for body, want := range map[string]bool{
+		"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 61337. The input or output tokens must be reduced in order to run successfully.":                         true,
+		"Request too large for model `llama-3.1-8b-instant` in organization `org_x` service tier `on_demand` on tokens per minute (TPM): Limit 6000, Requested 7821, please reduce your message size and try again.": true,
+		"This model's maximum context length is 128000 tokens. However, you requested 130512 tokens (126416 in the messages, 4096 in the completion). Please reduce the length of the messages or completion.":       false,
+		"prompt is too long: 208310 tokens > 200000 maximum": false,
+	} {
+		d := tb.Classify(recovery.Evidence{Phase: recovery.PhaseStatus, Status: 413, Body: []byte(`{"error":{"message":` + strconv.Quote(body) + `}}`), Now: noon})
+		if d.Spec.Class != recovery.ContextLengthExceeded || d.Facts.PerTime != want {
+			t.Errorf("%s: per time %t, want %t (%s by %s)", body, d.Facts.PerTime, want, d.Spec.Class, d.Rule)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type draft struct {
 	fittedWindow  int              // the window of the last fitting
 	learnedWindow int              // the window to store with the session, and its target
 	learnedTarget recovery.Target
-	quoted        bool // the refusal may only quote the request: nothing is learned from it
+	quoted        bool // the refusal may only quote the request, or is about one account: nothing is learned for others
 	guessedPrompt int  // the prompt size, in tokens, that a guessed window is made from
 	scale         ratio
 	next          *session // the session with the new edits, nil without any

@@ -220,7 +220,7 @@ func (d *draft) readRefusal(c *recovery.Choice, fail *recovery.Failure, refused 
 	raw := counts.Total
 	scale = f.scaleFor(c.Model, d.session, refused)
 	window, stated := limitFrom(fail)
-	if d.quoted = fail.Quoted; !d.quoted {
+	if d.quoted = fail.Quoted || fail.Facts.PerTime; !d.quoted {
 		f.parts.Windows.LearnWindow(d.x.Windowed(c.Target), window, d.x.ID)
 	}
 	if !stated {

@@ -333,6 +333,26 @@ func TestEditsAreForTheirTarget(t *testing.T) {
 	}
 }
 
+// What an account may use in a minute is no window of the target: the session that was refused keeps to it, others do not.
+func TestTokensPerMinuteAreNoWindow(t *testing.T) {
+	f := newTestFitter(t, Defaults(), nil)
+	s := talkScript(120)
+	limit := f.parts.Meter.Measure(s.body(t), "gpt-4o").Total * 9 / 10
+	x := exchange(s.body(t), "s", nil)
+	fail := overflow(limit, 0)
+	fail.Facts.PerTime = true
+	if x.Fitted = f.Fit(context.Background(), x, &x.Candidates[0], fail); x.Fitted == nil {
+		t.Fatal("not fitted")
+	}
+	completeExchange(f, x, x.Fitted.After)
+	if n := f.parts.Windows.Window(x.Candidates[0].Target); n != 0 {
+		t.Errorf("a window of %d tokens is learned for all accounts", n)
+	}
+	if n := f.window(x, &x.Candidates[0], f.memory.local("s")); n != limit {
+		t.Errorf("the session's own limit is %d, want %d", n, limit)
+	}
+}
+
 // A window that another account was refused for, as providers have smaller ones for accounts that do not pay, is not that of
 // a session whose longer prompts are answered.
 func TestWindowOfAnotherAccount(t *testing.T) {
