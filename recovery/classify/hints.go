@@ -54,9 +54,9 @@ func (v *view) setRetryAfter(class recovery.Class) {
 		return
 	}
 	if class == recovery.Unknown || retryable(class) {
-		// A field is often the text's wait rounded down, so use the longer one.
+		// A field often rounds the text's wait down. The advice of a page is always the same: it counts only if there is a limit.
 		d, ok := longest(v.hints.body)
-		if t, found := textWait(v.text, v.hints.now); found && (!ok || t > d) {
+		if t, found := textWait(v.text, v.hints.now); found && (!ok || t > d) && (!v.html || class == recovery.RateLimit) {
 			d, ok = t, true
 		}
 		if ok {
@@ -107,7 +107,7 @@ func pickReset(windows []reset, limited bool) (time.Duration, bool) {
 // explicit reads the headers that say how long to wait, those in milliseconds first.
 func (h *hints) explicit() (time.Duration, bool) {
 	for _, name := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
-		if f, ok := parseNumber(h.header.Get(name)); ok {
+		if f, ok := parseNumber(h.header.Get(name)); ok && f > 0 { // Azure rounds down to 0 and states the wait in seconds, too
 			return seconds(f / 1000)
 		}
 	}
@@ -261,7 +261,7 @@ var (
 	waitSeconds = recovery.NewPattern(`retry[ _-]after:?` + fillers)
 	waitSuffix  = recovery.NewPattern(`[0-9.]+ ?(?:秒|分钟|小时|天)之?后`)
 	waitEpoch   = recovery.NewPattern(`limit reached\|([0-9]+)`)
-	waitUntil   = recovery.NewPattern(`will reset at |resets? at |regain access on |until |available at `)
+	waitUntil   = recovery.NewPattern(`will reset at |resets? at |regain access on |until |available at |again after `)
 )
 
 const fillers = `[ :~']*(?:(?:about|approximately|around|at least|another) )*`

@@ -100,7 +100,7 @@ func (n *number) limitOrAmount(limit, amount *int) *int {
 var (
 	// With thousands separators, but not "1, 30720" or "22,3". Some servers print a
 	// whole number as 60.000000.
-	digits = recovery.NewPattern(`([0-9]{1,3}(?:[,_][0-9]{3})+\b|[0-9]+)(?:\.00+\b)?(k\b)?`)
+	digits = recovery.NewPattern(`([0-9]{1,3}(?:[,_][0-9]{3})+\b|[0-9]+)(?:\.0+\b)?(k\b)?`)
 	// A number after this, or not before that, is part of a name, version, decimal, date or path.
 	namePartBefore = recovery.NewPattern(`(?:[a-z_.#$@-]|[0-9]:|[a-z0-9_]/)$`)
 	numberEnd      = recovery.NewPattern(`^(?:token|byte|char|pixel|px|[mkg]b|[^a-z0-9_.:-]|[.:](?:[^0-9]|$)|-(?:token|[^a-z0-9_]|$)|$)`)
