@@ -162,7 +162,6 @@ func (a *Answer) open() *Broken {
 		if broken != nil {
 			return broken
 		}
-		a.suspect(d)
 		a.showsLife(d)
 		if (a.o.Config.MidStream == MidStreamBuffer || a.h != nil) && a.ev.HasData {
 			grace = a.grace(grace)

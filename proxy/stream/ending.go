@@ -87,6 +87,7 @@ func (a *Answer) accept(ev *Event) (p Piece, d *Delta, broken *Broken) {
 // step processes an event for accept, which has already released the pending chunk of usage, if any.
 func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 	d := a.o.Format.Decode(ev, &a.known)
+	a.suspect(ev, d)
 	if d.Finishes > 0 {
 		a.o.Ending.reasons.Store(true)
 	}
@@ -171,8 +172,8 @@ func (a *Answer) insertFinish(ev *Event) (p Piece, broken *Broken) {
 // incomplete.
 func (a *Answer) impliedFinish() (finish recovery.Finish, ok bool) {
 	switch {
-	case !a.writes && a.first.IsZero(), a.noise:
-		return recovery.FinishNone, false // the answer is empty, or the unreadable event may have been the reason
+	case !a.writes && a.first.IsZero(), a.noise, a.o.faulty(a.odd):
+		return recovery.FinishNone, false // it is empty, or the unreadable event may have been the reason, or one is an error
 	case !a.called:
 		return recovery.FinishStop, true
 	case a.h == nil || len(a.h.calls.list) == 0 || a.h.calls.over:

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -23,6 +24,11 @@ func bare(o *Options) {
 }
 
 func silent(o *Options) { o.Ending = &Ending{} }
+
+func faulted(o *Options) {
+	silent(o)
+	o.Fault = func(b []byte) bool { return bytes.Contains(b, []byte("internal error")) }
+}
 
 // untyped is a stream whose chunks have this in the place of a finish reason that is null.
 func untyped(stream, reason string) string {
@@ -59,6 +65,9 @@ func TestNoFinishReason(t *testing.T) {
 		{name: "usage again and again", in: said + one.usage() + one.words(" too") + one.usage() + end, want: said + one.usage() + one.words(" too") + stop + one.usage() + end},
 		{name: "usage before a cut", in: said + one.usage() + one.words(" too"), err: ErrEnded},
 		{name: "usage first", in: one.usage() + said, err: ErrEnded},
+		{name: "an error of an unknown form behind it", in: said + `data: {"code":20000,"message":"internal error"}` + "\n\n" + one.usage() + end, target: faulted, err: ErrEnded},
+		{name: "a line with an error behind it", in: said + "error: internal error\n\n" + end, target: faulted, err: ErrEnded},
+		{name: "odd events behind it that are no error", in: said + `data: {"idle":true}` + "\n\nretry: 3\n\n" + end, target: faulted, want: said + `data: {"idle":true}` + "\n\nretry: 3\n\n" + stop + end},
 		{name: "a target that gives them", in: said + end, target: reasoned, err: ErrEnded},
 		{name: "a target that gives them, with usage", in: said + one.usage() + end, target: reasoned, want: said + stop + one.usage() + end},
 		{name: "a target that gives them, cut behind usage", in: said + one.usage(), target: reasoned, err: ErrEnded},

@@ -16,8 +16,7 @@ func (o *Options) faulty(body []byte) bool {
 
 // suspect keeps an event that may be an error in an unknown format: it has no choice and none of the
 // format's event types, or ends an answer without content.
-func (a *Answer) suspect(d *Delta) {
-	ev := &a.ev
+func (a *Answer) suspect(ev *Event, d *Delta) {
 	a.data = a.data || ev.HasData
 	if d.Kind > KindNoise || a.o.Fault == nil || len(a.odd) > maxFault {
 		return

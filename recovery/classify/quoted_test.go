@@ -134,6 +134,9 @@ func TestErrorInSuccess(t *testing.T) {
 		{`{"id":"r","object":"response","status":"completed","error":null,"instructions":"rate limit exceeded","tools":[{"description":"quota exceeded now"}],"metadata":{"message":"invalid api key"},"output":[{"type":"reasoning","summary":[{"text":"the server is overloaded"}]}]}`, recovery.EmptyResponse},
 		{`{"code":0,"message":"success","data":null,"choices":[]}`, recovery.EmptyResponse},
 		{"data: {\"type\":\"response.created\",\"response\":{\"id\":\"r\",\"instructions\":\"quota exceeded\"}}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"output\":[]}}\n\n", recovery.EmptyResponse},
+		{`{"type":"ping"}`, recovery.EmptyResponse},
+		{"data: {\"type\":\"ping\"}\n\ndata: {\"code\":0,\"message\":\"success\"}\n\n", recovery.EmptyResponse},
+		{"data: {\"code\":20000,\"message\":\"a sentence that is in no rule\"}\n\n", recovery.Unknown},
 		{``, recovery.EmptyResponse},
 		{`{"id":"1","choi`, recovery.StreamCut},
 	} {

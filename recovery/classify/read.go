@@ -30,7 +30,7 @@ type view struct {
 	empty      bool     // there was no body
 	onlyStatus bool     // the texts only repeat the status
 	html       bool     // the body was a page
-	json       bool     // the body is one JSON object or list
+	plain      bool     // the body is not only JSON objects and lists
 	broken     bool     // the body starts like JSON but is invalid
 	envelope   bool     // the body is the envelope of a model's answer
 	hasOutput  bool     // that envelope has a choice or an output list
@@ -59,8 +59,8 @@ func read(ev recovery.Evidence, q *quotes) *view {
 	v.empty = len(body) == 0
 	for _, frame := range frames(body) {
 		v.readFrame(frame)
+		v.plain = v.plain || v.broken || frame[0] != '{' && frame[0] != '['
 	}
-	v.json = !v.empty && !v.broken && (body[0] == '{' || body[0] == '[')
 	v.finish()
 	return v
 }

@@ -71,10 +71,10 @@ func (v *view) successful() bool {
 // mark of its own, or because it is a text and no JSON. A text in JSON is no such mark: some
 // servers answer in a form of their own.
 func (v *view) accused() bool {
-	if v.json {
-		return v.hasError || v.Code != "" && !v.successful()
+	if v.plain {
+		return len(v.texts)+len(v.codes) > 0
 	}
-	return len(v.texts)+len(v.codes) > 0
+	return v.hasError || v.Code != "" && len(v.texts) > 0 && !v.successful()
 }
 
 // says reports whether a text field of a success may be an error's message; others hold the
