@@ -105,7 +105,7 @@ func (c *cursor) call() ([]textCall, bool) {
 		return c.harmonyCall()
 	case c.accept("```tool_code"):
 		return c.pythonBlock()
-	case strings.HasPrefix(c.rest(), "<|open|>"):
+	case strings.HasPrefix(c.rest(), "<|open|>tool"), strings.HasPrefix(c.rest(), "<|open|>call"):
 		c.committed = true
 	}
 	inside := c.beginsCall()

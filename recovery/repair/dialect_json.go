@@ -67,6 +67,8 @@ func callFromObject(v *value) (l textCall, ok bool) {
 			l = inner
 		case slices.Contains(nameKeys, m.name) && m.val.kind == kindString && l.name == "":
 			l.name = m.val.str()
+		case slices.Contains(argumentKeys, m.name) && isSchema(m.val):
+			return l, false // the object defines a tool
 		case slices.Contains(argumentKeys, m.name) && l.args == "":
 			if l.args = m.val.render(); m.val.kind == kindString {
 				l.args = m.val.str()
@@ -79,6 +81,12 @@ func callFromObject(v *value) (l textCall, ok bool) {
 		}
 	}
 	return l, l.name != ""
+}
+
+// isSchema reports whether a value is a schema of arguments.
+func isSchema(v *value) bool {
+	t, properties := v.get("type"), v.get("properties")
+	return t != nil && t.kind == kindString && t.str() == "object" && properties != nil && properties.kind == kindObject
 }
 
 // The members of a JSON call other than its arguments.

@@ -114,10 +114,11 @@ func isToken(mark string) bool {
 // name="f">; <parameter=k>, <param name="k">. The groups are namespace, word, name, and
 // further attributes.
 var (
-	functionTag  = recovery.NewPattern(`^<([|｜\w:]{0,20}?)(function|invoke)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?\s*>`)
-	parameterTag = recovery.NewPattern(`^<([|｜\w:]{0,20}?)(parameter|param)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?((?:\s+\w+="\w*")*)\s*>`)
-	functionEnd  = recovery.NewPattern(`^</[|｜\w:]{0,20}?(?:function|invoke)>`)
-	functionHead = recovery.NewPattern(`^<[|｜\w:]{0,20}?(?:function|invoke)(?:=|\s+name\s*=)`) // of a tag that may be cut
+	functionTag   = recovery.NewPattern(`^<([|｜\w:]{0,20}?)(function|invoke)(?:=|\s+name\s*=)\s*["']?([A-Za-z_][^"'<>{}]{0,199}?)["']?\s*>`)
+	parameterTag  = recovery.NewPattern(`^<([|｜\w:]{0,20}?)(parameter|param)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?((?:\s+\w+="\w*")*)\s*>`)
+	parameterHead = recovery.NewPattern(`<[|｜\w:]{0,20}?(?:parameter|param)(?:=|\s+name\s*=)`)
+	functionEnd   = recovery.NewPattern(`^</[|｜\w:]{0,20}?(?:function|invoke)>`)
+	functionHead  = recovery.NewPattern(`^<[|｜\w:]{0,20}?(?:function|invoke)(?:=|\s+name\s*=)`) // of a tag that may be cut
 )
 
 // harmonyHead matches the head of a call of gpt-oss. Either group is the recipient.

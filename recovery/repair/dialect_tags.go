@@ -21,11 +21,12 @@ func (c *cursor) taggedFunction() (l textCall, ok bool) {
 		}
 		return l, false
 	}
+	alone := startsLine(c.in[:c.i])
 	c.i += len(m[0])
 	l.name = strings.TrimSpace(m[3])
 	c.skipSpace()
 	r := c.rest()
-	c.committed = c.committed || r == "" || r[0] == '{' || r[0] == '<' // else the text is about the format
+	c.committed = c.committed || r == "" && alone || r != "" && (r[0] == '{' || r[0] == '<') // else the text is about the format
 	if strings.HasPrefix(r, "{") {
 		l.args, ok = c.jsonObject()
 	} else {
@@ -37,7 +38,7 @@ func (c *cursor) taggedFunction() (l textCall, ok bool) {
 	}
 	end := functionEnd.FindString(c.rest())
 	c.i += len(end)
-	return l, end != "" || c.atCallEnd()
+	return l, end != "" || c.atCallEnd() && (c.i < len(c.in) || l.args != "" || len(l.params) > 0)
 }
 
 // atCallEnd reports whether the text ends here, or a mark with roleEnd follows.
@@ -51,7 +52,8 @@ func (c *cursor) atCallEnd() bool {
 
 // parameters reads consecutive <parameter=k>v</parameter>, <param name="k">v</param> and GLM
 // pairs. A value ends at its first closing tag. If neither another parameter nor another
-// closing tag follows, the value itself contains such a tag, and parsing fails.
+// closing tag follows, the value itself contains such a tag, and parsing fails. It also fails if the
+// value contains another parameter's tag: one of them is not closed.
 func (c *cursor) parameters() (params []param, ok bool) {
 	for len(params) <= 256 {
 		from := c.i
@@ -67,7 +69,7 @@ func (c *cursor) parameters() (params []param, ok bool) {
 		}
 		c.i += len(m[0])
 		p := param{name: strings.TrimSpace(m[3]), json: strings.Contains(m[4], `string="false"`)}
-		if p.text, ok = c.readUntil("</" + m[1] + m[2] + ">"); !ok || !c.afterValue() {
+		if p.text, ok = c.readUntil("</" + m[1] + m[2] + ">"); !ok || !c.afterValue() || parameterHead.MatchString(p.text) {
 			return nil, false
 		}
 		if m[0][1+len(m[1])+len(m[2])] == '=' { // Qwen writes the value on lines of its own
@@ -95,6 +97,9 @@ func (c *cursor) argPairs() (params []param, ok bool) {
 		c.skipSpace()
 		if !c.accept("<arg_key>") {
 			return params, true
+		}
+		if at := strings.IndexByte(c.rest(), '<'); at >= 0 && len(c.rest())-at >= len("</arg_key>") && !strings.HasPrefix(c.rest()[at:], "</arg_key>") {
+			return nil, false // no name has a tag in it
 		}
 		name, ok := c.readUntil("</arg_key>")
 		c.skipSpace()

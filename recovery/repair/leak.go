@@ -20,6 +20,7 @@ type finding struct {
 	calls       []textCall // the calls that the text ends with
 	marked      bool       // a mark proves that they are calls; without calls: the call is broken or cut
 	mayContinue bool       // more text may turn it into calls
+	amidst      bool       // other text follows a call: the text is about calls, or only a part of them could be made
 }
 
 // maxCandidates limits the offsets that are tried in one text: each may scan all of it.
@@ -39,13 +40,17 @@ func (s callFinder) find(text string) finding {
 		if at < 0 {
 			break
 		}
-		if f := s.readAt(text, at); f.marked || len(f.calls) > 0 {
+		f := s.readAt(text, at)
+		if f.amidst {
+			return finding{}
+		}
+		if f.marked || len(f.calls) > 0 {
 			return f
 		}
 		from = at + 1
 	}
 	trimmed := strings.TrimRight(text, whitespace)
-	if at := strings.LastIndexByte(trimmed, '<'); at >= 0 && isCutToken(trimmed[at:]) && !inCodeOrThoughts(text[:at]) {
+	if at := strings.LastIndexByte(trimmed, '<'); at >= 0 && isCutToken(trimmed[at:]) && !isQuoted(text[:at]) {
 		return finding{at: at, before: text[:at], marked: true}
 	}
 	return finding{}
@@ -122,11 +127,12 @@ func readMarked(text string, at int) finding {
 	if r, _ := parseMark(text[at:]); r == roleSeparator { // the name precedes it
 		at = strings.LastIndexAny(strings.TrimRight(text[:at], whitespace), whitespace) + 1
 	}
-	if f.before = text[:at]; inCodeOrThoughts(f.before) {
+	if f.before = text[:at]; isQuoted(f.before) {
 		return finding{at: f.at}
 	}
 	c := cursor{in: text, i: at}
 	for !c.atEnd() {
+		from := c.i
 		some, ok := c.call()
 		if ok && len(f.calls)+len(some) <= maxCalls {
 			f.calls = append(f.calls, some...)
@@ -136,9 +142,13 @@ func readMarked(text string, at int) finding {
 			f.before = f.before[:strings.LastIndexByte(f.before, '<')]
 			break
 		}
-		// A mark quoted in a sentence is no call. A cut one, a special token, or one that begins the text, is a broken call.
+		// A mark in a sentence is no call. One that begins the text, that is cut, or that is a special token of a text which ends
+		// in a mark, is a broken call.
+		r, n := parseMark(text[from:])
+		first, token := trimThoughts(f.before) == "", isToken(text[at:])
+		f.amidst = !first && len(f.calls) > 0 && (strings.IndexByte("<[{", text[from]) < 0 || r == roleNone && n > 0)
 		f.calls, f.mayContinue = nil, c.mayContinue()
-		f.marked = c.committed && (trimThoughts(f.before) == "" || isToken(text[at:]) || !strings.Contains(text[at:], "</"))
+		f.marked = c.committed && (first || f.mayContinue && (token || !strings.Contains(text[at:], "</")) || token && endsInMark(text))
 		return f
 	}
 	f.marked, f.mayContinue = len(f.calls) > 0, true
@@ -165,12 +175,31 @@ func trimThoughts(text string) string {
 	return text
 }
 
-// inCodeOrThoughts reports whether the end of a text is inside a code block, inline code or reasoning. It asks Contains
-// first, since LastIndex is slow in a long text.
-func inCodeOrThoughts(before string) bool {
-	return strings.Count(before, "```")%2 == 1 || strings.HasSuffix(before, "`") ||
+// endsInMark reports whether a text ends in a mark that ends calls.
+func endsInMark(text string) bool {
+	text = strings.TrimRight(text, whitespace)
+	at := max(0, strings.LastIndexByte(text, '<'))
+	r, n := parseMark(text[at:])
+	return r == roleEnd && at+n == len(text)
+}
+
+// isQuoted reports whether what follows a text is quoted: in a code block, inline code, a string, a block quote or
+// reasoning. It asks Contains first, since LastIndex is slow in a long text.
+func isQuoted(before string) bool {
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	return strings.Count(before, "```")%2 == 1 || strings.HasSuffix(line, "`") || strings.Count(line, "`")%2 == 1 ||
+		strings.HasPrefix(line, ">") || stringBegin.MatchString(line[max(0, len(line)-8):]) || indentedCode.MatchString(before[max(0, len(before)-maxMark):]) ||
 		strings.Contains(before, "<think>") && strings.LastIndex(before, "<think>") > strings.LastIndex(before, "</think>")
 }
+
+// indentedCode matches the indent of a code block behind other text.
+var indentedCode = recovery.NewPattern(`\S\s*\n[ \t]*\n {4,}$`)
+
+// insideObject matches what stands in front of a part of a larger object.
+var insideObject = recovery.NewPattern(`[\[({,=]\s*$`)
+
+// stringBegin matches the quotation marks that begin a string of a programming language.
+var stringBegin = recovery.NewPattern(`(?:^|[\s(\[{=,:+])[fFrRbBuU]{0,2}(?:"{1,3}|'{1,3})$`)
 
 // fenceStart matches the beginning of a code block or of inline code.
 var fenceStart = recovery.NewPattern("^(```|~~~|`)(?i:json|jsonc|json5|javascript|js|python|py|tool_call|tool_code|xml)?[ \t]*\r?\n?")
@@ -197,7 +226,7 @@ func (s callFinder) readUnmarked(text string, at int) (f finding) {
 	c := cursor{in: text, i: at}
 	whole := strings.TrimSpace(f.before) == ""
 	block := fenceStart.FindStringSubmatch(c.rest())
-	if !whole && inCodeOrThoughts(f.before) {
+	if !whole && (isQuoted(f.before) || insideObject.MatchString(f.before[max(0, len(f.before)-maxMark):])) {
 		return f
 	}
 	if block != nil {
