@@ -20,7 +20,7 @@ var ceilings = map[string]int{
 	"recovery/inspect":    5066,
 	"recovery/learn":      2000,
 	"recovery/plan":       1779,
-	"recovery/repair":     4956,
+	"recovery/repair":     5054,
 	"recovery/rule":       1390,
 	"recovery/trajectory": 3033,
 	"recovery/transcript": 5527,

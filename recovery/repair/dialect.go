@@ -29,7 +29,11 @@ func (c *cursor) mayContinue() bool { return len(c.in)-max(c.furthest, c.i) < ma
 
 func (c *cursor) rest() string { return c.in[c.i:] }
 
-func (c *cursor) skipSpace() { c.i = len(c.in) - len(strings.TrimLeft(c.in[c.i:], whitespace)) }
+// skipSpace skips white space, and the mark in front of a tag of MiniMax M3.
+func (c *cursor) skipSpace() {
+	rest := strings.TrimLeft(c.in[c.i:], whitespace)
+	c.i = len(c.in) - len(strings.TrimPrefix(rest, minimaxMark))
+}
 
 // atEnd skips end marks and separators, and reports whether nothing else follows.
 func (c *cursor) atEnd() bool {
@@ -105,10 +109,13 @@ func (c *cursor) call() ([]textCall, bool) {
 		return c.harmonyCall()
 	case c.accept("```tool_code"):
 		return c.pythonBlock()
-	case strings.HasPrefix(c.rest(), "<|open|>tool"), strings.HasPrefix(c.rest(), "<|open|>call"):
-		c.committed = true
+	case strings.HasPrefix(c.rest(), "<|open|>tool"):
+		return c.xtmlCalls()
 	}
 	inside := c.beginsCall()
+	if c.accept("call:") || c.accept(":call:") {
+		return c.single(c.gemmaCall)
+	}
 	if functionHead.MatchString(c.rest()) {
 		return c.single(c.taggedFunction)
 	}
@@ -126,9 +133,6 @@ func (c *cursor) call() ([]textCall, bool) {
 		}
 		c.i = from
 		return c.unbalanced()
-	}
-	if c.accept("call:") {
-		return c.single(c.gemmaCall)
 	}
 	from := c.i
 	if l, ok := c.nameAndArguments(true); ok {
@@ -187,7 +191,7 @@ func (c *cursor) nameAndArguments(inside bool) (l textCall, ok bool) {
 	for fence := false; ; {
 		c.skipSpace()
 		switch {
-		case strings.HasPrefix(c.rest(), "<arg_key>"):
+		case c.beginsPair():
 			c.committed, l.tagged = true, true
 			l.params, ok = c.argPairs()
 			return l, ok
@@ -202,8 +206,8 @@ func (c *cursor) nameAndArguments(inside bool) (l textCall, ok bool) {
 			l.args, ok = c.jsonObject()
 			c.skipSpace()
 			return l, ok && (!fence || c.accept("```"))
-		case inside && strings.HasPrefix(c.rest(), "</tool_call>"):
-			c.committed, l.tagged = true, true // a GLM call without parameters
+		case inside && c.endsCall():
+			c.committed, l.tagged = true, true // a call without parameters
 			return l, true
 		default:
 			return l, false

@@ -22,16 +22,17 @@ const (
 
 // roles maps the names of marks to roles. A name is in lower case, without brackets, slash,
 // bars, namespace and plural s: <tool_calls>, <minimax:tool_call> and <|tool_call|> have the
-// same. A key with a leading bar applies only to special tokens (<|x|>), one with a leading bracket only
-// to words in brackets ([X]). Other special tokens, and closing marks of listed names, are roleEnd.
+// same. A name that ends in _tool_call or _function_call begins calls, too. A key with a leading bar
+// applies only to special tokens (<|x|>), one with a leading bracket only to words in brackets ([X]).
+// Other special tokens, and closing marks of listed names, are roleEnd.
 var roles = map[string]role{
 	// Hermes, Qwen, GLM, Granite, Phi, Gemma, MiniMax, Seed, Hunyuan, Jamba, Nemotron
-	"tool_call": roleBegin, "toolcall": roleBegin, "tool_use": roleBegin, "longcat_tool_call": roleBegin,
+	"tool_call": roleBegin, "toolcall": roleBegin, "tool_use": roleBegin,
 	// Hermes before 2, OLMo, DeepSeek's DSML
 	"function_call": roleBegin, "functioncall": roleBegin,
 	// DeepSeek, Step, Kimi, Hunyuan
 	"|tool_calls_begin": roleBegin, "|tool_call_begin": roleBegin, "tool_sep": roleSeparator, "|tool_calls_section_begin": roleBegin, "|tool_call_argument_begin": roleSeparator,
-	"|open": roleBegin, // a markup of Kimi that is detected but not parsed
+	"|open": roleBegin, // Kimi K3: what follows decides whether it is a call
 	// GLM's pairs
 	"arg_key": roleSeparator,
 	// Mistral
@@ -43,8 +44,11 @@ var roles = map[string]role{
 	"s": roleEnd, "eos": roleEnd, "end_of_turn": roleEnd,
 }
 
-// literalMarks also begin calls: those of Mistral, Gemma, and (only at the beginning of a text) Phi.
-var literalMarks = []string{"[TOOL_CALLS]", "```tool_code", "functools["}
+// literalMarks also begin calls: those of Mistral, Gemma, MiniMax, and (only at the beginning of a text) Phi.
+var literalMarks = []string{"[TOOL_CALLS]", "```tool_code", minimaxMark, "<channel|>call:", "functools["}
+
+// minimaxMark precedes each tag of a call of MiniMax M3.
+const minimaxMark = "]<]minimax[>["
 
 // maxLeadingMarks limits the marks in front of one call.
 const maxLeadingMarks = 6
@@ -77,21 +81,23 @@ func parseMark(text string) (r role, size int) {
 	}
 	name, closes := strings.CutPrefix(name, "/")
 	name = trimBars(name)
-	if rest := strings.TrimSuffix(strings.TrimSuffix(name, "|"), "｜"); rest != name {
+	if rest := strings.TrimRight(name, bars); rest != name {
 		closes = closes || kind == "" // Gemma closes its calls with <tool_call|>
 		name, kind = rest, "|"
 	}
 	if i := strings.LastIndexByte(name, ':'); i >= 0 {
 		name = name[i+1:]
-	} else if i := strings.LastIndex(name, "｜"); i >= 0 {
+	} else if i := strings.LastIndexAny(name, bars); i >= 0 {
 		name = trimBars(name[i:])
 	}
 	name = strings.ReplaceAll(strings.ToLower(name), "▁", "_")
 	if r = roles[name]; kind != "" && (r == roleNone || kind == "[") {
 		r = roles[kind+name]
 	}
-	if plural := strings.TrimSuffix(name, "s"); r == roleNone && plural != name && kind != "[" {
-		r = roles[plural]
+	if single := strings.TrimSuffix(name, "s"); r == roleNone && kind != "[" {
+		if r = roles[single]; strings.HasSuffix(single, "_tool_call") || strings.HasSuffix(single, "_function_call") {
+			r = roleBegin
+		}
 	}
 	if r == roleNone && kind == "|" {
 		r = roleEnd
@@ -102,23 +108,27 @@ func parseMark(text string) (r role, size int) {
 	return r, size
 }
 
-// trimBars removes the bars in front of a name.
-func trimBars(name string) string { return strings.TrimPrefix(strings.TrimPrefix(name, "|"), "｜") }
+// bars are what encloses names in special tokens.
+const bars = "|｜‖"
 
-// isToken reports whether a mark is a special token, which prose does not contain.
+// trimBars removes the bars in front of a name.
+func trimBars(name string) string { return strings.TrimLeft(name, bars) }
+
+// isToken reports whether a mark is a special token, which only prose about calls contains.
 func isToken(mark string) bool {
-	return strings.HasPrefix(mark, "<|") || strings.HasPrefix(mark, "<｜") || strings.HasPrefix(mark, "[TOOL_CALLS]")
+	return trimBars(mark[1:]) != mark[1:] || strings.HasPrefix(mark, "[TOOL_CALLS]") || strings.HasPrefix(mark, minimaxMark)
 }
 
 // Tags of a function or a parameter, in any namespace: <function=f>, <invoke
 // name="f">; <parameter=k>, <param name="k">. The groups are namespace, word, name, and
 // further attributes.
 var (
-	functionTag   = recovery.NewPattern(`^<([|｜\w:]{0,20}?)(function|invoke)(?:=|\s+name\s*=)\s*["']?([A-Za-z_][^"'<>{}]{0,199}?)["']?\s*>`)
-	parameterTag  = recovery.NewPattern(`^<([|｜\w:]{0,20}?)(parameter|param)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?((?:\s+\w+="\w*")*)\s*>`)
-	parameterHead = recovery.NewPattern(`<[|｜\w:]{0,20}?(?:parameter|param)(?:=|\s+name\s*=)`)
-	functionEnd   = recovery.NewPattern(`^</[|｜\w:]{0,20}?(?:function|invoke)>`)
-	functionHead  = recovery.NewPattern(`^<[|｜\w:]{0,20}?(?:function|invoke)(?:=|\s+name\s*=)`) // of a tag that may be cut
+	functionTag   = recovery.NewPattern(`^<([|｜‖\w:]{0,20}?)(function|invoke)(?:=|\s+name\s*=)\s*["']?([A-Za-z_][^"'<>{}]{0,199}?)["']?\s*>`)
+	parameterTag  = recovery.NewPattern(`^<([|｜‖\w:]{0,20}?)(parameter|param)(?:=|\s+name\s*=)\s*["']?([^"'<>]{1,200}?)["']?((?:\s+\w+="\w*")*)\s*>`)
+	parameterHead = recovery.NewPattern(`<[|｜‖\w:]{0,20}?(?:parameter|param)(?:=|\s+name\s*=)`)
+	minimaxTag    = recovery.NewPattern(`^<([A-Za-z_][\w.-]{0,60})>`)
+	functionEnd   = recovery.NewPattern(`^</[|｜‖\w:]{0,20}?(?:function|invoke)>`)
+	functionHead  = recovery.NewPattern(`^<[|｜‖\w:]{0,20}?(?:function|invoke)(?:=|\s+name\s*=)`) // of a tag that may be cut
 )
 
 // harmonyHead matches the head of a call of gpt-oss. Either group is the recipient.
@@ -135,7 +145,7 @@ var unmarkedForms = []struct {
 	end  string
 	sure bool // prose never looks like this
 }{
-	{recovery.NewPattern(`^(?:assistant)?(?:commentary|analysis)\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true}, // harmony without its tokens
+	{recovery.NewPattern(`^(?:assistant)?\s*(?:commentary|analysis)?\s*to=functions\.([\w.-]+)\s*(?:commentary|analysis)?\s*(?:json|code)?\s*`), "", true}, // harmony without its tokens
 	{recovery.NewPattern(`^(?s:analysis.*assistant)commentary\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true},
 	{recovery.NewPattern(`^\[(?:Calling|Called|Call) (?:tool|function):? ([\w.-]{1,128}) (?:with )?(?:arguments|args|parameters|input):? `), "]", false},
 	{recovery.NewPattern(`^>>>\s*([\w.-]{1,128})\s*\n`), "", false},                     // Functionary
@@ -144,10 +154,25 @@ var unmarkedForms = []struct {
 }
 
 // unmarkedBegins are the beginnings of calls without marks that have a fixed beginning.
-var unmarkedBegins = []string{toolCodeBegin, printBegin, "functools[", "commentary to=", "analysis to=", "assistant", "analysis", "[Call", ">>>", "Action:"}
+var unmarkedBegins = []string{toolCodeBegin, printBegin, "functools[", "commentary to=", "analysis to=", "call:", "assistant", "analysis", "[Call", ">>>", "Action:"}
 
 // The beginnings of Gemma's calls in Python.
 const toolCodeBegin, printBegin = "tool_code = ", "print("
+
+// pairForms are the marks around the name and the value of a parameter: those of GLM, of K2 Horizon, and of Solar.
+var pairForms = []pairForm{
+	{"<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"},
+	{"<ifm|arg_key>", "</ifm|arg_key>", "<ifm|arg_value>", "</ifm|arg_value>"},
+	{"<|tool_arg:start|>", "<|tool_arg:value|>", "", "<|tool_arg:end|>"},
+}
+
+type pairForm struct{ begin, nameEnd, valueBegin, end string }
+
+// Kimi K3's tags of a call and of an argument. The group is the name.
+var (
+	xtmlCall     = recovery.NewPattern(`^<\|open\|>call tool="([^"<>|]{1,200})"[^<>|]{0,200}<\|sep\|>`)
+	xtmlArgument = recovery.NewPattern(`^<\|open\|>argument key="([^"<>|]{1,200})"[^<>|]{0,200}<\|sep\|>`)
+)
 
 // gemmaQuote encloses Gemma's strings, which have no escapes.
 const gemmaQuote = `<|"|>`

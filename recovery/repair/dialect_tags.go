@@ -58,9 +58,15 @@ func (c *cursor) parameters() (params []param, ok bool) {
 	for len(params) <= 256 {
 		from := c.i
 		c.skipSpace()
-		if strings.HasPrefix(c.rest(), "<arg_key>") {
+		if c.beginsPair() {
 			more, ok := c.argPairs()
 			return append(params, more...), ok
+		}
+		if p, found, ok := c.minimaxParameter(); found {
+			if params = append(params, p); !ok {
+				return nil, false
+			}
+			continue
 		}
 		m := parameterTag.FindStringSubmatch(c.rest()[:min(len(c.rest()), 512)])
 		if m == nil {
@@ -88,31 +94,92 @@ func (c *cursor) afterValue() bool {
 	next := cursor{in: c.in, i: c.i}
 	next.skipSpace()
 	r := next.rest()
-	return next.atCallEnd() || strings.HasPrefix(r, "<arg_key>") || functionEnd.MatchString(r) || parameterTag.MatchString(r[:min(len(r), 512)])
+	return next.atCallEnd() || next.beginsPair() || functionEnd.MatchString(r) || parameterTag.MatchString(r[:min(len(r), 512)])
 }
 
-// argPairs reads GLM's pairs: <arg_key>k</arg_key><arg_value>v</arg_value>.
+// beginsPair reports whether one of pairForms begins.
+func (c *cursor) beginsPair() bool {
+	return slices.ContainsFunc(pairForms, func(f pairForm) bool { return strings.HasPrefix(c.rest(), f.begin) })
+}
+
+// endsCall reports whether a mark that ends calls follows, and not only one that ends a turn.
+func (c *cursor) endsCall() bool {
+	r, n := parseMark(c.rest())
+	return r == roleEnd && strings.Contains(c.rest()[:n], "tool_call")
+}
+
+// argPairs reads parameters in one of pairForms.
 func (c *cursor) argPairs() (params []param, ok bool) {
 	for len(params) <= 256 {
 		c.skipSpace()
-		if !c.accept("<arg_key>") {
+		if !c.beginsPair() {
 			return params, true
 		}
-		if at := strings.IndexByte(c.rest(), '<'); at >= 0 && len(c.rest())-at >= len("</arg_key>") && !strings.HasPrefix(c.rest()[at:], "</arg_key>") {
-			return nil, false // no name has a tag in it
+		for _, form := range pairForms {
+			if !c.accept(form.begin) {
+				continue
+			}
+			if at := strings.IndexByte(c.rest(), '<'); at >= 0 && len(c.rest())-at >= len(form.nameEnd) && !strings.HasPrefix(c.rest()[at:], form.nameEnd) {
+				return nil, false // no name has a tag in it
+			}
+			name, ok := c.readUntil(form.nameEnd)
+			if form.valueBegin != "" {
+				c.skipSpace()
+			}
+			if !ok || !c.accept(form.valueBegin) {
+				return nil, false
+			}
+			text, ok := c.readUntil(form.end)
+			if !ok || !c.afterValue() {
+				return nil, false
+			}
+			params = append(params, param{name: strings.TrimSpace(name), text: text})
 		}
-		name, ok := c.readUntil("</arg_key>")
-		c.skipSpace()
-		if !ok || !c.accept("<arg_value>") {
-			return nil, false
-		}
-		text, ok := c.readUntil("</arg_value>")
-		if !ok || !c.afterValue() {
-			return nil, false
-		}
-		params = append(params, param{name: strings.TrimSpace(name), text: text})
 	}
 	return nil, false
+}
+
+// minimaxParameter reads <name>value]<]minimax[>[</name> behind ]<]minimax[>[.
+func (c *cursor) minimaxParameter() (p param, found, ok bool) {
+	m := minimaxTag.FindStringSubmatch(c.rest()[:min(len(c.rest()), maxMark)])
+	if m == nil || !strings.HasSuffix(c.in[:c.i], minimaxMark) {
+		return p, false, false
+	}
+	c.i += len(m[0])
+	p.name = m[1]
+	p.text, ok = c.readUntil(minimaxMark + "</" + m[1] + ">")
+	return p, true, ok
+}
+
+// xtmlCalls reads the calls of Kimi K3: <|open|>call tool="f"<|sep|>, for each argument
+// <|open|>argument key="k" type="string"<|sep|>v<|close|>argument<|sep|>, and <|close|>call<|sep|>.
+func (c *cursor) xtmlCalls() (calls []textCall, ok bool) {
+	c.committed = true
+	for c.accept("<|open|>tools<|sep|>"); ; c.skipSpace() {
+		m := xtmlCall.FindStringSubmatch(c.rest())
+		if m == nil {
+			break
+		}
+		l := textCall{name: m[1], tagged: true}
+		for c.i += len(m[0]); ; {
+			if m = xtmlArgument.FindStringSubmatch(c.rest()); m == nil {
+				break
+			}
+			c.i += len(m[0])
+			p := param{name: m[1]}
+			if p.text, ok = c.readUntil("<|close|>argument<|sep|>"); !ok {
+				return nil, false
+			}
+			l.params = append(l.params, p)
+		}
+		if !c.accept("<|close|>call<|sep|>") {
+			return nil, false
+		}
+		calls = append(calls, l)
+	}
+	c.accept("<|close|>tools<|sep|>")
+	c.accept("<|close|>message<|sep|>")
+	return calls, len(calls) > 0
 }
 
 // objectFromParams makes an object of parameters. A value is a string if the schema allows

@@ -54,13 +54,19 @@ func callsInText() map[string]textCallCase {
 		"minicpm":          {`<function name="get_weather"><param name="city"><![CDATA[Paris]]></param></function>`, "", "", ""},
 		"step": {`<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_weather"><steptml:parameter ` +
 			`name="city">Paris</steptml:parameter></steptml:invoke><｜tool_call_end｜>`, "", "", ""},
-		"seed":                {"<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</seed:tool_call>", "", "", ""},
-		"hunyuan":             {"<tool_calls>\n<tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>\n</tool_calls>", "", "", ""},
-		"command":             {`<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris"}}]<|END_ACTION|>`, "", "", ""},
-		"apertus":             {`<|tools_prefix|>[{"get_weather": {"city": "Paris"}}]<|tools_suffix|>`, "", "", ""},
-		"phi":                 {`functools[{"name": "get_weather", "arguments": {"city": "Paris"}}]`, "", "", ""},
-		"nemotron":            {`<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Paris"}}]</TOOLCALL>`, "", "", ""},
-		"longcat":             {`<longcat_tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</longcat_tool_call>`, "", "", ""},
+		"seed":     {"<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</seed:tool_call>", "", "", ""},
+		"hunyuan":  {"<tool_calls>\n<tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>\n</tool_calls>", "", "", ""},
+		"command":  {`<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris"}}]<|END_ACTION|>`, "", "", ""},
+		"apertus":  {`<|tools_prefix|>[{"get_weather": {"city": "Paris"}}]<|tools_suffix|>`, "", "", ""},
+		"phi":      {`functools[{"name": "get_weather", "arguments": {"city": "Paris"}}]`, "", "", ""},
+		"nemotron": {`<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Paris"}}]</TOOLCALL>`, "", "", ""},
+		"longcat":  {`<longcat_tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</longcat_tool_call>`, "", "", ""},
+		"kimi k3": {`<|open|>tools<|sep|><|open|>call tool="get_weather" index="0"<|sep|><|open|>argument key="city" type="string"<|sep|>Paris` +
+			`<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>`, "", "", ""},
+		"solar":               {"I look.<|tool_call:start|>get_weather\n<|tool_arg:start|>city<|tool_arg:value|>Paris<|tool_arg:end|>\n<|tool_call:end|>", "I look.", "", ""},
+		"k2 horizon":          {`<ifm|tool_calls><ifm|tool_call>get_weather<ifm|arg_key>city</ifm|arg_key><ifm|arg_value>Paris</ifm|arg_value></ifm|tool_call></ifm|tool_calls>`, "", "", ""},
+		"gemma, bare":         {`call:get_weather{city:<|"|>Paris<|"|>}`, "", "", ""},
+		"codex":               {"assistant to=functions.get_weather commentary json\n{\"city\": \"Paris\"}", "", "", ""},
 		"old hermes":          {`<functioncall>{"name": "get_weather", "arguments": {"city": "Paris"}}</functioncall>`, "", "", ""},
 		"olmo":                {"<function_calls>\nget_weather(city=\"Paris\")\n</function_calls>", "", "", ""},
 		"gemma, as hermes":    {`<tool_call>get_weather({"city": "Paris"})</tool_call>`, "", "", ""},
@@ -212,14 +218,14 @@ var openers = []string{
 	"<function name=", "<steptml:invoke name=", "<｜tool_call_begin｜>", "<|tool_call_argument_begin|>", "<tool_sep>", "<arg_key>", // MiniCPM, Step, Hunyuan, GLM
 }
 
-// TestMarksAreShown: each mark in roles occurs in an example, except Kimi's markup that is not parsed.
+// TestMarksAreShown: each mark in roles occurs in an example.
 func TestMarksAreShown(t *testing.T) {
 	all := ""
 	for _, c := range callsInText() {
 		all += strings.ReplaceAll(strings.ToLower(c.text), "▁", "_")
 	}
 	for name := range roles {
-		if name = strings.TrimLeft(name, "|["); name != "open" && !strings.Contains(all, name) {
+		if name = strings.TrimLeft(name, "|["); !strings.Contains(all, name) {
 			t.Errorf("no example has %s", name)
 		}
 	}

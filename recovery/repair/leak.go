@@ -83,7 +83,7 @@ func (s callFinder) nextCandidate(text string, from int) int {
 			at = i
 		}
 	}
-	for _, w := range literalMarks[:2] {
+	for _, w := range literalMarks[:4] {
 		if i := strings.Index(text[from:at], w); i >= 0 {
 			at = from + i
 		}
@@ -238,6 +238,8 @@ func (s callFinder) readUnmarked(text string, at int) (f finding) {
 	switch r := c.rest(); {
 	case strings.HasPrefix(r, toolCodeBegin), strings.HasPrefix(r, printBegin):
 		calls, ok = c.pythonProgram()
+	case c.accept("call:"):
+		calls, ok = c.single(c.gemmaCall)
 	case strings.HasPrefix(r, "{"), strings.HasPrefix(r, "[") && !strings.HasPrefix(r, "[Call"):
 		if calls, ok = c.pythonCalls(); !ok {
 			calls, ok = c.jsonCalls()
@@ -324,7 +326,7 @@ func partialMark(text string) int {
 }
 
 // partialTag matches the beginning of a tag, a special token, or a tag that names a function.
-var partialTag = recovery.NewPattern(`^<[|｜\w:.▁\x{fffd}]*$|^<[|｜\w:]*(?:function|invoke)\s+(?:n|na|nam|name\s*)?$`)
+var partialTag = recovery.NewPattern(`^<[|｜‖\w:.▁\x{fffd}]*$|^<[|｜‖\w:]*(?:function|invoke)\s+(?:n|na|nam|name\s*)?$`)
 
 // cutTokenPattern matches a special token without its end.
 var cutTokenPattern = recovery.NewPattern(`^<[|｜](?:[\w.-]+[:｜])?([\w▁]{6,40})[|｜]?$`)
