@@ -35,7 +35,7 @@ const keepBody = 1 << 20
 // end gives the buffer's memory back to its limit.
 func (b *buffer) end() { b.share.free() }
 
-// reuse gives the buffer to another request. Call it after end, and only if nobody reads the buffer any more.
+// reuse makes the buffer available to another request. It must be called after end, when nothing reads the buffer any more.
 func (b *buffer) reuse() {
 	if cap(b.bytes) <= keepBody {
 		*b = buffer{bytes: b.bytes[:0]}

@@ -219,7 +219,7 @@ func (s slowStore) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	return values, err
 }
 
-// A plan that is made while a request reads what is known of its session is that request's; nobody asks again.
+// A request that reads its session's state while a plan arrives uses that plan and does not ask the planner again.
 func TestAnsweredMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, &brain{text: good, after: time.Second}, func(_ *plan.Config, p *plan.Parts) { p.Store = slowStore{memory.New(memory.Defaults())} })
