@@ -148,7 +148,7 @@ func TestReloadKeepsTheLastKey(t *testing.T) {
 	}
 	w.put(t, text(w.up, keys, modelMap("m", "default new")))
 	w.hup <- syscall.SIGHUP
-	eventually(t, 20*time.Second, "the good file is taken", func() bool { return w.logged(t, reloaded) == 1 })
+	eventually(t, 20*time.Second, "the good file is taken", func() bool { return w.logged(t, reloaded) > 0 }) // the watcher can see it before the signal, which then loads it again
 	if r := w.ask(t.Context(), chat("m", false, "")); r.status != 401 {
 		t.Errorf("without a key: %v", r)
 	}
