@@ -63,10 +63,7 @@ func (s *Server) readBody(c echo.Context, who client, lim LimitsConfig) (*buffer
 		b.bytes, err = b.fill(b.bytes, src, req.ContentLength, lim)
 	}
 	if err != nil {
-		b.end() // before the rest is read: others need the memory
-		if req.Header.Get("Expect") == "" {
-			src.discard()
-		}
+		b.end()
 		src.end()
 		return nil, err
 	}
@@ -237,18 +234,17 @@ func (u *upload) failure(ctx context.Context) *Error {
 // maxDiscard limits how long the rest of a refused body is read.
 const maxDiscard = 2 * time.Second
 
-// discard reads the rest of the body and drops it. A client that writes its whole body before it reads
-// the answer would find the connection broken, and never see why its request was refused.
-func (u *upload) discard() {
-	if u.failed.Load() != nil {
+// discard sends the answer to a request whose body nobody reads, and drops the rest of that. A client that writes its whole
+// body before it reads the answer would find the connection broken, and never see why its request was refused.
+func discard(c echo.Context) {
+	r := c.Request()
+	if r.ContentLength == 0 || r.ProtoMajor > 1 || r.Header.Get("Expect") != "" { // who expects a word sends nothing before it
 		return
 	}
-	until := time.Now().Add(maxDiscard)
-	u.mu.Lock()
-	u.renew = until.Add(maxDiscard) // no Read extends the deadline
-	u.mu.Unlock()
-	u.all.allow(u, until)
-	_, _ = io.Copy(io.Discard, u)
+	conn := http.NewResponseController(c.Response().Writer)
+	if conn.SetReadDeadline(time.Now().Add(maxDiscard)) == nil && conn.Flush() == nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
 }
 
 // end must be called when the rest of the body is not needed; it ends a pending Read.

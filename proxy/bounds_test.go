@@ -171,22 +171,36 @@ func TestMemoryLimit(t *testing.T) {
 	wait(t, "room", func() bool { return !refused() })
 }
 
-// A client that writes its whole body before it reads learns why it was refused.
+// A client that writes its whole body before it reads learns why it was refused, whoever refused it.
 func TestRefusedBodiesAreRead(t *testing.T) {
-	g := start(t, "limits: {body: 16MiB}\n")
+	g := startBefore(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) },
+		"limits: {body: 16MiB}", "auth: {keys: [{name: one, env: GATEWAY_ONE}]}")
 	body := bytes.Repeat([]byte("a"), 24<<20)
-	for name, around := range map[string][2]string{
-		"announced": {fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)), ""},
-		"chunked":   {fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", len(body)), "\r\n0\r\n\r\n"},
+	announced, chunked := [2]string{fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)), ""},
+		[2]string{fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", len(body)), "\r\n0\r\n\r\n"}
+	const json, sound = "application/json", "multipart/form-data; boundary=x"
+	for _, c := range []struct {
+		path, key, kind string
+		around          [2]string
+		status          int
+	}{
+		{"/v1/chat/completions", gatewayKey("ONE"), json, announced, http.StatusRequestEntityTooLarge},
+		{"/v1/chat/completions", gatewayKey("ONE"), json, chunked, http.StatusRequestEntityTooLarge},
+		{"/v1/chat/completions", "another", json, announced, http.StatusUnauthorized},
+		{"/chat", gatewayKey("ONE"), json, announced, http.StatusNotFound},
+		{"/v1/audio/transcriptions", "another", sound, announced, http.StatusUnauthorized},
+		{"/v1/audio/transcriptions", gatewayKey("ONE"), sound, announced, http.StatusBadRequest}, // by the upstream
+		{"/v1/audio/transcriptions", gatewayKey("ONE"), sound, chunked, http.StatusBadRequest},
 	} {
-		c := dial(t, g)
-		head := "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + around[0]
-		if _, err := fmt.Fprintf(c, "%s%s%s", head, body, around[1]); err != nil {
-			t.Fatalf("%s: %v", name, err)
+		conn := dial(t, g)
+		head := "POST " + c.path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + c.kind + "\r\nAuthorization: Bearer " + c.key + "\r\n" + c.around[0]
+		if _, err := fmt.Fprintf(conn, "%s%s%s", head, body, c.around[1]); err != nil {
+			t.Errorf("%s: %v", head, err)
+			continue
 		}
-		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge {
-			t.Errorf("%s: %v %v", name, resp, err)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != c.status {
+			t.Errorf("%s: %v %v", head, resp, err)
 		}
 	}
 }

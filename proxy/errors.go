@@ -73,7 +73,9 @@ func (e *Error) respond(c echo.Context) error {
 	if d.idHeader != "" && request != "" {
 		h[d.idHeader] = []string{request}
 	}
-	return c.Blob(e.Status, echo.MIMEApplicationJSON, d.envelope(e, request))
+	body := d.envelope(e, request)
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	return c.Blob(e.Status, echo.MIMEApplicationJSON, body)
 }
 
 // report observes an event for an error that no other event reports. It gives the request an id if it
@@ -113,7 +115,9 @@ func (s *Server) onError(err error, c echo.Context) {
 	if !own.reported && own.Code != "not_ready" && own.Code != "unknown_path" && own.Code != "method_not_allowed" {
 		s.report(c, own)
 	}
-	_ = own.respond(c) // the client may have left
+	if own.respond(c) == nil { // else the client has left
+		discard(c)
+	}
 }
 
 // printable quotes s and limits its length.

@@ -197,6 +197,9 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 	if list != nil {
 		core.noteWindows(target.Upstream, list.seen.Bytes())
 	}
+	if p.up.Reader != nil && resp.StatusCode >= 300 { // the upstream may have refused it before its end
+		discard(c)
+	}
 	return nil
 }
 
