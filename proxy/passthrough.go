@@ -192,6 +192,9 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 		resp.Body = list
 	}
 	if broken := stream.Copy(sink, resp.Body); broken != nil {
+		if p.ev.Cause = broken.Err.Error(); broken.Client || req.Context().Err() != nil {
+			p.ev.Status, p.ev.Client = statusClientGone, "gone"
+		}
 		panic(http.ErrAbortHandler) // never a clean end after a failure
 	}
 	if list != nil {

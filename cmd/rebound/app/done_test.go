@@ -3,7 +3,9 @@ package app_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +122,43 @@ func TestRequestHeader(t *testing.T) {
 		id := resp.Header.Get("X-Rebound-Request")
 		eventually(t, 10*time.Second, name+": the log has "+id, func() bool {
 			return len(g.log.lines(t, func(l map[string]any) bool { return l["event"] == "request_done" && l["request"] == id })) == 1
+		})
+	}
+}
+
+// A forwarded answer that breaks off is told from a complete one, and one that its client leaves from both.
+func TestForwardedAnswersThatBreak(t *testing.T) {
+	t.Parallel()
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "the beginning")
+		_ = http.NewResponseController(w).Flush()
+		if r.URL.Path == "/v1/files/left/content" {
+			<-r.Context().Done()
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	t.Cleanup(up.Close)
+	g := launch(t, fmt.Sprintf("listen: 127.0.0.1:0\nupstreams: {default: {url: %q, passthrough: true}}\n", up.URL+"/v1"))
+	for path, want := range map[string]struct {
+		status float64
+		client any
+	}{"/v1/files/cut/content": {200, nil}, "/v1/files/left/content": {499, "gone"}} {
+		ctx, leave := context.WithCancel(t.Context())
+		resp, err := g.send(ctx, http.MethodGet, path, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.client != nil {
+			leave()
+		}
+		_ = read(resp)
+		leave()
+		id := resp.Header.Get("X-Rebound-Request")
+		eventually(t, 10*time.Second, path+" is logged", func() bool {
+			return len(g.log.lines(t, func(l map[string]any) bool {
+				return l["request"] == id && l["status"] == want.status && l["client"] == want.client && l["cause"] != nil
+			})) == 1
 		})
 	}
 }
