@@ -79,7 +79,8 @@ func SafePath(escaped string) bool {
 
 // harmlessQueries are the query parameters that may go to a host that the client did not choose: API
 // versions, paging, and other options of known paths.
-var harmlessQueries = []string{"after", "api-version", "before", "include", "include[]", "limit", "order", "purpose", "starting_after", "stream"}
+var harmlessQueries = []string{"after", "after_id", "api-version", "before", "before_id", "include", "include[]", "limit", "order", "page", "purpose",
+	"starting_after", "stream"}
 
 // query returns the client's query, as far as it may go to this upstream, with the upstream's
 // configured parameters, which take precedence.

@@ -35,7 +35,7 @@ func harmless(canonical string) bool {
 	switch canonical {
 	case "Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding", "Content-Type", "Range", "User-Agent", "Via",
 		"Idempotency-Key", "X-Request-Id", "X-Client-Request-Id", "Traceparent", "Tracestate", // ids of one request
-		"X-Claude-Code-Session-Id", "Session-Id", "Thread-Id", "X-Session-Id", "X-Session-Affinity", // ids of a conversation, for caches
+		"X-Claude-Code-Session-Id", "Session-Id", "Thread-Id", "X-Session-Id", "X-Session-Affinity", "X-Grok-Conv-Id", // ids of a conversation, for caches
 		"Openai-Beta", "Anthropic-Beta", "Anthropic-Version", // versions
 		"Http-Referer", "X-Title", "Originator", "X-App": // the client program
 		return true

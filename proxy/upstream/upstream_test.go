@@ -94,12 +94,12 @@ func TestURL(t *testing.T) {
 
 // Clients' credentials go to no host but their own, whatever they are called.
 func TestCredentialsStayAtHome(t *testing.T) {
-	client := http.Header{"Content-Type": {"application/json"}, "X-Stainless-Lang": {"js"}}
+	client := http.Header{"Content-Type": {"application/json"}, "X-Grok-Conv-Id": {"conv_1"}, "X-Stainless-Lang": {"js"}}
 	for _, name := range []string{"Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key", "Cookie", "X-Auth-Token", "Helicone-Auth", "X-Portkey-Api-Key",
 		"Cf-Aig-Authorization", "Ocp-Apim-Subscription-Key", "Openai-Organization", "X-Amz-Security-Token", "Referer", "X-Whatever-Comes-Next"} {
 		client.Set(name, "secret")
 	}
-	const query = "token=secret&apikey=secret&API_KEY=secret&code=secret&sig=secret&limit=3&api-version=1"
+	const query = "token=secret&apikey=secret&API_KEY=secret&code=secret&sig=secret&limit=3&api-version=1&after_id=a&page=b"
 	for name, c := range map[string]struct {
 		set    func(*Config)
 		narrow bool
@@ -122,11 +122,11 @@ func TestCredentialsStayAtHome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := at.RawQuery; (got == query) != c.all || !c.all && got != "api-version=1&limit=3" {
+		if got := at.RawQuery; (got == query) != c.all || !c.all && got != "after_id=a&api-version=1&limit=3&page=b" {
 			t.Errorf("%s: query %s", name, got)
 		}
 		names := slices.Sorted(maps.Keys(u.header(r)))
-		if c.all != (len(names) == len(client)) || !c.all && !slices.Equal(names, []string{"Content-Type", "X-Stainless-Lang"}) {
+		if c.all != (len(names) == len(client)) || !c.all && !slices.Equal(names, []string{"Content-Type", "X-Grok-Conv-Id", "X-Stainless-Lang"}) {
 			t.Errorf("%s: headers %v", name, names)
 		}
 	}
