@@ -189,10 +189,14 @@ func TestUsage(t *testing.T) {
 		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}`: {Input: 10, Output: 5},
 		`{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":7,"audio_tokens":0},"completion_tokens":5,
 		  "completion_tokens_details":{"reasoning_tokens":3}}`: {Input: 10, Output: 5, CacheRead: 7, Reasoning: 3},
-		`{"prompt_tokens":10,"prompt_cache_hit_tokens":6,"prompt_cache_miss_tokens":4}`:                       {Input: 10, CacheRead: 6},
-		`{"prompt_tokens":10,"cache_read_input_tokens":6,"cache_creation_input_tokens":2}`:                    {Input: 10, CacheRead: 6, CacheWrite: 2},
-		`{"cache_read_input_tokens":6,"prompt_tokens_details":{"cached_tokens":5}}`:                           {CacheRead: 6},
-		`{"prompt_tokens":null,"prompt_tokens_details":null,"completion_tokens_details":null,"cost":0.00012}`: {},
+		`{"prompt_tokens":10,"prompt_cache_hit_tokens":6,"prompt_cache_miss_tokens":4}`:                                          {Input: 10, CacheRead: 6},
+		`{"prompt_tokens":10,"cache_read_input_tokens":6,"cache_creation_input_tokens":2}`:                                       {Input: 10, CacheRead: 6, CacheWrite: 2},
+		`{"cache_read_input_tokens":6,"prompt_tokens_details":{"cached_tokens":5}}`:                                              {CacheRead: 6},
+		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"cached_tokens":6}`:                                         {Input: 10, Output: 5, CacheRead: 6},     // Moonshot
+		`{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":4}}`:                                {Input: 10, CacheRead: 3, CacheWrite: 4}, // OpenRouter, GPT-5.6
+		`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`:      {Input: 32, Output: 103, Reasoning: 94},  // xAI
+		`{"prompt_tokens":500,"completion_tokens":500,"total_tokens":1000,"completion_tokens_details":{"reasoning_tokens":200}}`: {Input: 500, Output: 500, Reasoning: 200},
+		`{"prompt_tokens":null,"prompt_tokens_details":null,"completion_tokens_details":null,"cost":0.00012}`:                    {},
 		`{}`: {},
 	} {
 		for _, d := range []Delta{delta(`{"choices":[],"usage":` + raw + `}`), (Chat{}).DecodeWhole([]byte(`{"choices":[],"usage":` + raw + `}`))} {
@@ -306,6 +310,7 @@ func TestUsageIn(t *testing.T) {
 	for tail, want := range map[string]recovery.Usage{
 		`{"data":[],"usage":{"prompt_tokens":7,"total_tokens":7}}`:                                                                          {Input: 7},
 		`..."usage" : {"input_tokens":7,"input_tokens_details":{"cached_tokens":3},"output_tokens":2},"user":null}`:                         {Input: 7, Output: 2, CacheRead: 3},
+		`{"usage":{"input_tokens":7,"input_tokens_details":{"cached_tokens":3,"cache_write_tokens":2},"output_tokens":2}}`:                  {Input: 7, Output: 2, CacheRead: 3, CacheWrite: 2},
 		"data: {\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}\n\ndata: {\"usage\":null}\n\ndata: [DONE]":                         {Input: 1, Output: 1},
 		`{"usage":{"prompt_tokens":5,"completion_tokens":1},"text":"they said \"usage\":{\"prompt_tokens\":9999,\"completion_tokens\":1}"}`: {Input: 5, Output: 1},
 		`{"usage":{"prompt_tokens":-5,"completion_tokens":2}}`:                                                                              {Output: 2},

@@ -1,8 +1,6 @@
 package stream
 
-import (
-	"github.com/rebound-llm/rebound/recovery"
-)
+import "github.com/rebound-llm/rebound/recovery"
 
 // continued rewrites an event for a client that has the beginning of the answer from another attempt:
 // with the same identity, no second role, and only new text.

@@ -32,11 +32,7 @@ func (s *script) put(ev *Event, index int, list ...transcript.Splice) {
 // say writes an event with a type and fields. Strings are encoded as JSON, bytes are inserted as they
 // are.
 func (s *script) say(kind string, fields ...any) {
-	data := transcript.AppendField([]byte{'{'}, "type", kind)
-	for i := 0; i+1 < len(fields); i += 2 {
-		data = transcript.AppendField(data, fields[i].(string), fields[i+1])
-	}
-	data = append(transcript.AppendField(data, "sequence_number", s.seq), '}')
+	data := transcript.Object(append(append([]any{"type", kind}, fields...), "sequence_number", s.seq)...)
 	s.seq++
 	s.out = appendFrame(s.out, kind, data)
 }

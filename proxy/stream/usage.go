@@ -31,7 +31,7 @@ func UsageIn(tail []byte) (u recovery.Usage, ok bool) {
 		looked++
 		u = usageOf(v)
 		if v.Get("prompt_tokens").Raw == "" { // the Messages API does not include cache reads and writes in the input
-			u.Input += u.CacheWrite + number(v, "cache_read_input_tokens")
+			u.Input += number(v, "cache_creation_input_tokens") + number(v, "cache_read_input_tokens")
 		}
 		if u.Input+u.Output > 0 {
 			return u, true
@@ -84,6 +84,7 @@ func laterUsage(first, last recovery.Usage) recovery.Usage {
 
 // usageOf reads token counts in OpenAI's field names and the common ones for caches.
 func usageOf(v gjson.Result) (u recovery.Usage) {
+	total := 0
 	v.ForEach(func(k, v gjson.Result) bool {
 		n := count([]byte(v.Raw))
 		switch k.Str {
@@ -92,16 +93,21 @@ func usageOf(v gjson.Result) (u recovery.Usage) {
 		case "completion_tokens", "output_tokens":
 			u.Output = max(u.Output, n)
 		case "prompt_tokens_details", "input_tokens_details":
-			u.CacheRead = max(u.CacheRead, number(v, "cached_tokens"))
-		case "cache_read_input_tokens", "prompt_cache_hit_tokens":
+			u.CacheRead, u.CacheWrite = max(u.CacheRead, number(v, "cached_tokens")), max(u.CacheWrite, number(v, "cache_write_tokens"))
+		case "total_tokens":
+			total = n
+		case "cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens": // the last two: DeepSeek, Moonshot
 			u.CacheRead = max(u.CacheRead, n)
 		case "cache_creation_input_tokens":
-			u.CacheWrite = n
+			u.CacheWrite = max(u.CacheWrite, n)
 		case "completion_tokens_details", "output_tokens_details":
 			u.Reasoning = number(v, "reasoning_tokens")
 		}
 		return true
 	})
+	if total == u.Input+u.Output+u.Reasoning { // xAI does not count reasoning as output
+		u.Output += u.Reasoning
+	}
 	return u
 }
 
