@@ -163,7 +163,7 @@ func (a *Answer) open() *Broken {
 			return broken
 		}
 		a.showsLife(d)
-		if (a.o.Config.MidStream == MidStreamBuffer || a.h != nil) && a.ev.HasData {
+		if (a.o.Config.MidStream == MidStreamBuffer || a.h != nil || a.first.IsZero()) && a.ev.HasData {
 			grace = a.grace(grace)
 		}
 		if opens, broken := a.opens(d); opens || broken != nil {
@@ -222,10 +222,20 @@ func (a *Answer) unopened(err error) *Broken {
 		return nil
 	case errors.Is(err, io.EOF) && a.called:
 		return a.unfinished(&a.ev)
+	case a.first.IsZero() && (a.finished() || a.seam == nil && errors.Is(err, io.EOF)):
+		return a.empty()
 	case errors.Is(err, io.EOF):
-		return &Broken{Empty: a.first.IsZero() && a.seam == nil, Err: ErrEnded}
+		err = ErrEnded
 	}
 	return &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
+}
+
+// empty returns how an answer broke that ended without content.
+func (a *Answer) empty() *Broken {
+	if a.finish == recovery.FinishCalls {
+		a.o.wasHollow()
+	}
+	return &Broken{Empty: true, Err: ErrEnded}
 }
 
 // gather adds the last event to what is held until the gate opens.
@@ -254,11 +264,8 @@ func (a *Answer) opens(d *Delta) (bool, *Broken) {
 	switch {
 	case meaningful, ended && a.seam != nil && a.seam.done, d.Finishes > 0 && (d.Truthful || a.o.AcceptEmpty):
 		a.meaningful()
-	case ended && a.first.IsZero():
-		if d.finish == recovery.FinishCalls {
-			a.o.wasHollow()
-		}
-		return false, &Broken{Empty: true, Err: ErrEnded}
+	case a.first.IsZero() && (d.Kind == KindDone || ended && d.item.event == eventEnd): // a chunk with a reason may be the first of many
+		return false, a.empty()
 	}
 	if d.Kind == KindDone {
 		if !a.complete(io.EOF) {

@@ -131,6 +131,9 @@ func TestWholeStream(t *testing.T) {
 		{name: "more after the end mark", body: plain + one.text("more") + end, want: plain},
 		{name: "finish reason on every chunk", body: everyFinish + end},
 		{name: "finish reason on every chunk, no end mark", body: everyFinish, want: everyFinish + end},
+		{name: "finish reason on every chunk, the first without content", body: one.chunk(`{"role":"assistant","content":""}`, "stop") + everyFinish + end},
+		{name: "finish reason before the content", body: one.chunk(`{"role":"assistant","content":""}`, "stop") + plain}, // Open WebUI
+		{name: "the first of two choices empty", body: one.role() + one.finish("stop") + strings.ReplaceAll(plain, `"index":0`, `"index":1`), n: 2},
 		{name: "one choice of two", body: plain, n: 2},
 		{name: "one choice of two, no end mark", body: strings.TrimSuffix(plain, end), want: plain, n: 2},
 	}

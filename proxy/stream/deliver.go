@@ -124,7 +124,7 @@ func (a *Answer) breaks(b *Broken, batch *queue, held Piece) *Broken {
 // grace starts or restarts the time limit of a finished stream.
 func (a *Answer) grace(t *time.Timer) *time.Timer {
 	wait := endGrace
-	if a.goesOn {
+	if a.goesOn || a.first.IsZero() {
 		wait = max(wait, a.o.Config.Idle)
 	}
 	if t != nil {

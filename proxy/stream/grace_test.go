@@ -63,6 +63,38 @@ func TestFinishOnEveryChunk(t *testing.T) {
 	}
 }
 
+// TestFinishBeforeContent: a finish reason that comes first is no end as long as an answer may pause. Open WebUI sends one with the
+// first chunk of a model that reasons.
+func TestFinishBeforeContent(t *testing.T) {
+	early := one.chunk(`{"role":"assistant","content":""}`, "stop")
+	for name, c := range map[string]struct {
+		m    recovery.Mender
+		more string
+	}{"text": {nil, one.text("a")}, "held": {judging(nil), one.text("a") + one.call()}, "nothing": {}, "nothing is held": {judging(nil), ""}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := newExchange()
+				steps := []step{{0, early}}
+				if c.more != "" {
+					steps = append(steps, step{5 * time.Second, c.more}, step{0, one.finish("stop") + end})
+				}
+				u := play(true, nil, steps...)
+				change := []func(*Options){func(o *Options) { o.Cancel = u.cancel }}
+				if c.m != nil {
+					change = append(change, mended(t, c.m))
+				}
+				began := time.Now()
+				switch broken := x.serve(u, change...); {
+				case c.more != "" && (broken != nil || x.got() != early+c.more+one.finish("stop")+end):
+					t.Errorf("%+v, %s", broken, x.got())
+				case c.more == "" && (broken == nil || !broken.Empty || time.Since(began) > time.Minute):
+					t.Errorf("%+v after %v", broken, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
 type censor struct{}
 
 func (censor) Bytes(text []byte) []byte {

@@ -244,15 +244,14 @@ func (a *Answer) keep(ev *Event, p Piece, d *Delta, content bool) (Piece, *Broke
 	case h.state == holding || !ev.HasData || content:
 		return Piece{}, nil // more may follow
 	case a.first.IsZero() && d.Kind == KindNothing && !d.Truthful && !a.o.AcceptEmpty && (a.seam == nil || !a.seam.done):
-		h.state = passed
-		return h.queue.take(), nil // an empty answer is handled elsewhere
+		return h.release(), nil // an empty answer is handled elsewhere
 	}
 	return a.judge()
 }
 
 // judgeRest judges what is held when the stream ends; rest follows it.
 func (a *Answer) judgeRest(rest Piece) (Piece, *Broken) {
-	if a.h == nil || a.h.state.judged() {
+	if a.h == nil || a.h.state.judged() || a.first.IsZero() {
 		return rest, nil
 	}
 	if !a.complete(io.EOF) {

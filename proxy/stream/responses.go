@@ -275,7 +275,7 @@ func (d *Delta) whole(response []byte) (output gjson.Result) {
 		case "output":
 			output = v
 		case "incomplete_details":
-			d.finish = endedBy(v.Get("reason").Str)
+			d.finish = finishIn([]byte(v.Get("reason").Raw))
 		case "usage":
 			if v.IsObject() {
 				d.HasUsage, d.Usage = true, usageOf(v)
@@ -300,17 +300,6 @@ func (d *Delta) whole(response []byte) (output gjson.Result) {
 		d.finish = recovery.FinishStop
 	}
 	return output
-}
-
-// endedBy converts the reason why a response is incomplete to a neutral finish reason.
-func endedBy(reason string) recovery.Finish {
-	switch reason {
-	case "max_output_tokens":
-		return recovery.FinishLength
-	case "content_filter":
-		return recovery.FinishFilter
-	}
-	return recovery.Finish(strings.Clone(reason))
 }
 
 // faultOf returns the error of a failed response as an error body, or nil.
