@@ -115,6 +115,7 @@ type Answer struct {
 	writes   bool            // meaningful content has arrived, delivered or not
 	says     bool            // text has arrived
 	goesOn   bool            // a finish reason came with the first content, or before some: it may be on every chunk
+	beyond   bool            // content has come behind the last finish reason
 
 	mu sync.Mutex // guards what the stall watch shares
 	// Times are by the reader's clock.
@@ -291,7 +292,7 @@ func (a *Answer) finished() bool { return bits.OnesCount64(a.ends) >= max(1, a.o
 // complete reports whether a stream that ended with err is complete. An upstream that closes properly
 // may give fewer choices than the client asked for.
 func (a *Answer) complete(err error) bool {
-	return a.finished() || a.finishes > 0 && errors.Is(err, io.EOF)
+	return a.finished() && !a.beyond || a.finishes > 0 && errors.Is(err, io.EOF)
 }
 
 // shows reports whether the held events may be delivered now, because they contain something for the
@@ -326,10 +327,10 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 		a.noise = true
 		return Piece{}, &Delta{}, nil // skipped: the other events decide whether the answer is complete
 	case KindError, KindCut:
-		switch {
-		case a.finished() && a.goesOn && a.o.Secrets != nil: // nothing may follow its finish reason, and it is not sure to be complete
+		switch over := a.finished() && !a.beyond && !a.first.IsZero(); {
+		case over && a.goesOn && a.o.Secrets != nil: // nothing may follow its finish reason, and it is not sure to be complete
 			return Piece{Bytes: a.o.Secrets.Bytes(ev.Raw)}, &Delta{}, nil
-		case a.finished():
+		case over:
 			return Piece{}, &Delta{}, nil // the answer was already complete
 		case d.Kind == KindCut:
 			return Piece{}, d, &Broken{Err: ErrCut}
@@ -343,12 +344,13 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 		return Piece{Bytes: ev.Raw}, d, nil
 	}
 	if d.Kind >= KindReasoning && d.Kind <= KindCall && d.item.event == eventOther {
-		a.goesOn = a.goesOn || a.finished() || d.Finishes > 0 && !a.writes
+		a.beyond = a.finished()
+		a.goesOn = a.goesOn || a.beyond || d.Finishes > 0 && !a.writes
 	}
 	if d.Finishes > 0 {
 		a.finishes += d.Finishes
 		a.ends |= max(d.over, 1)
-		a.finish = d.finish
+		a.finish, a.beyond = d.finish, false
 	}
 	if a.opening && d.Kind >= KindReasoning && d.Kind <= KindCall {
 		a.noteContent(d)
