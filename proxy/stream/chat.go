@@ -55,12 +55,13 @@ func (Chat) ErrorEnds() bool { return false }
 
 // finishIn converts a finish reason, as raw JSON, to the neutral one.
 func finishIn(raw []byte) recovery.Finish {
-	switch strings.ToLower(textOf(raw)) {
+	reason, _, _ := strings.Cut(strings.ToLower(textOf(raw)), ":") // Gemini: content_filter: PROHIBITED_CONTENT
+	switch reason {
 	case "stop":
 		return recovery.FinishStop
 	case "tool_calls", "function_call":
 		return recovery.FinishCalls
-	case "content_filter", "sensitive", "safety": // OpenAI, Z.ai, Gemini
+	case "content_filter", "sensitive", "safety", "recitation", "blocklist", "prohibited_content", "spii", "image_safety": // OpenAI, Z.ai, Gemini
 		return recovery.FinishFilter
 	case "length", "model_length", "model_context_window_exceeded", "max_tokens", "max_output_tokens": // OpenAI, Mistral, Z.ai, Gemini, Responses
 		return recovery.FinishLength

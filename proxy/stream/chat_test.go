@@ -129,6 +129,7 @@ func TestDeltaFinish(t *testing.T) {
 	}{
 		{`"stop"`, 1, false}, {`"length"`, 1, true}, {`"content_filter"`, 1, true}, {`"tool_calls"`, 1, false},
 		{`"model_length"`, 1, true}, {`"model_context_window_exceeded"`, 1, true}, {`"max_tokens"`, 1, true}, {`"MAX_TOKENS"`, 1, true}, {`"sensitive"`, 1, true}, {`"SAFETY"`, 1, true},
+		{`"content_filter: PROHIBITED_CONTENT"`, 1, true}, {`"RECITATION"`, 1, true}, {`"function_call_filter: MALFORMED_FUNCTION_CALL"`, 1, false},
 		{`"function_call"`, 1, false}, {`"end_turn"`, 1, false}, {`""`, 0, false}, {`null`, 0, false}, {`"error"`, 0, false}, {`0`, 0, false},
 	}
 	for _, c := range cases {
