@@ -231,8 +231,11 @@ func (u *upload) failure(ctx context.Context) *Error {
 	return u.failed.Load()
 }
 
-// maxDiscard limits how long the rest of a refused body is read.
-const maxDiscard = 2 * time.Second
+// maxDiscard limits how long the rest of a refused body is read, and discardPause how long that may bring nothing.
+const (
+	maxDiscard   = 10 * time.Second
+	discardPause = 2 * time.Second
+)
 
 // discard sends the answer to a request whose body nobody reads, and drops the rest of that. A client that writes its whole
 // body before it reads the answer would find the connection broken, and never see why its request was refused.
@@ -241,9 +244,15 @@ func discard(c echo.Context) {
 	if r.ContentLength == 0 || r.ProtoMajor > 1 || r.Header.Get("Expect") != "" { // who expects a word sends nothing before it
 		return
 	}
-	conn := http.NewResponseController(c.Response().Writer)
-	if conn.SetReadDeadline(time.Now().Add(maxDiscard)) == nil && conn.Flush() == nil {
-		_, _ = io.Copy(io.Discard, r.Body)
+	conn, until := http.NewResponseController(c.Response().Writer), time.Now().Add(maxDiscard)
+	if conn.SetReadDeadline(until) != nil || conn.Flush() != nil {
+		return
+	}
+	for piece := make([]byte, 32<<10); time.Now().Before(until); {
+		_ = conn.SetReadDeadline(time.Now().Add(discardPause))
+		if _, err := r.Body.Read(piece); err != nil {
+			return
+		}
 	}
 }
 

@@ -183,18 +183,30 @@ func TestRefusedBodiesAreRead(t *testing.T) {
 		path, key, kind string
 		around          [2]string
 		status          int
+		slow            bool
 	}{
-		{"/v1/chat/completions", gatewayKey("ONE"), json, announced, http.StatusRequestEntityTooLarge},
-		{"/v1/chat/completions", gatewayKey("ONE"), json, chunked, http.StatusRequestEntityTooLarge},
-		{"/v1/chat/completions", "another", json, announced, http.StatusUnauthorized},
-		{"/chat", gatewayKey("ONE"), json, announced, http.StatusNotFound},
-		{"/v1/audio/transcriptions", "another", sound, announced, http.StatusUnauthorized},
-		{"/v1/audio/transcriptions", gatewayKey("ONE"), sound, announced, http.StatusBadRequest}, // by the upstream
-		{"/v1/audio/transcriptions", gatewayKey("ONE"), sound, chunked, http.StatusBadRequest},
+		{"/v1/chat/completions", gatewayKey("ONE"), json, announced, http.StatusRequestEntityTooLarge, false},
+		{"/v1/chat/completions", gatewayKey("ONE"), json, chunked, http.StatusRequestEntityTooLarge, false},
+		{"/v1/chat/completions", "another", json, announced, http.StatusUnauthorized, false},
+		{"/v1/chat/completions", "another", json, announced, http.StatusUnauthorized, true},
+		{"/chat", gatewayKey("ONE"), json, announced, http.StatusNotFound, false},
+		{"/v1/audio/transcriptions", "another", sound, announced, http.StatusUnauthorized, false},
+		{"/v1/audio/transcriptions", gatewayKey("ONE"), sound, announced, http.StatusBadRequest, false}, // by the upstream
+		{"/v1/audio/transcriptions", gatewayKey("ONE"), sound, chunked, http.StatusBadRequest, false},
 	} {
 		conn := dial(t, g)
 		head := "POST " + c.path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + c.kind + "\r\nAuthorization: Bearer " + c.key + "\r\n" + c.around[0]
-		if _, err := fmt.Fprintf(conn, "%s%s%s", head, body, c.around[1]); err != nil {
+		var err error
+		for rest := head + string(body) + c.around[1]; rest != "" && err == nil; {
+			n := len(rest)
+			if c.slow { // as over a slow line
+				n = min(n, 1<<20)
+				time.Sleep(100 * time.Millisecond)
+			}
+			_, err = io.WriteString(conn, rest[:n])
+			rest = rest[n:]
+		}
+		if err != nil {
 			t.Errorf("%s: %v", head, err)
 			continue
 		}
