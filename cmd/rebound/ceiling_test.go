@@ -12,7 +12,7 @@ import (
 // ceilings limits the lines of packages without tests. A commit that raises a number says why in
 // its body; one that removes code lowers it.
 var ceilings = map[string]int{
-	"proxy/stream": 7194,
+	"proxy/stream": 7191,
 
 	"recovery/annotate":   3492,
 	"recovery/classify":   2914,
