@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -232,16 +233,23 @@ func TestCleartextHTTP2(t *testing.T) {
 func TestSlowAnswersAreNoStalledReaders(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	config := strings.Replace(text(up, "limits: {write_stall: 200ms}"), "idle: 500ms", "idle: 1900ms", 1)
+	config := strings.Replace(text(up, "limits: {write_stall: 1s}"), "idle: 500ms, idle_pinged: 2s", "idle: 20s, idle_pinged: 20s", 1)
 	g := launch(t, strings.Replace(config, "min: 1s", "min: 20s", 1))
 	two := cleartext2()
 	defer two.CloseIdleConnections()
+	var clients sync.WaitGroup
 	for _, client := range []*http.Client{g.client, {Transport: two}} {
-		g.client = client
 		for _, stream := range []bool{false, true} {
-			g.must(chat("late@first=600ms,gap=300ms,chunks=4", stream, ""))
+			with := *g
+			with.client = client
+			clients.Go(func() {
+				if r := with.ask(t.Context(), chat("late@first=2s,gap=1500ms,chunks=3", stream, "")); !r.ok() {
+					t.Error(r)
+				}
+			})
 		}
 	}
+	clients.Wait()
 }
 
 // certify writes a certificate for 127.0.0.1 and its key into a folder, and returns a pool that trusts it.
