@@ -7,28 +7,35 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // mixed is a scripted upstream each of whose answers may fail in four ways, one after the
-// other with the same chance.
+// other with the same chance. The faults of a user's requests do not depend on other users.
 type mixed struct {
 	inner  http.Handler
 	mu     sync.Mutex
-	random *rand.Rand
+	random map[string]*rand.Rand // by user
 	drawn  map[string]int
 }
 
-func (m *mixed) draw() string {
+func (m *mixed) draw(user string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.random[user] == nil {
+		n, _ := strconv.ParseUint(user, 10, 64)
+		m.random[user] = rand.New(rand.NewPCG(1, n))
+	}
 	fault := "ok"
 	for _, f := range []string{"429", "500", "cut=0.5", "malformed=0.5"} {
-		if m.random.Float64() < 0.2 {
+		if m.random[user].Float64() < 0.2 {
 			fault = f
 			break
 		}
@@ -39,7 +46,7 @@ func (m *mixed) draw() string {
 
 func (m *mixed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	fault := m.draw()
+	fault := m.draw(gjson.GetBytes(body, "user").Str)
 	if fault == "malformed=0.5" && !bytes.Contains(body, []byte(`"stream":true`)) {
 		fault = "half-json"
 	}
@@ -54,7 +61,7 @@ func TestMixedFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("200 requests")
 	}
-	m := &mixed{inner: upstreamtest.New(upstreamtest.Options{}), random: rand.New(rand.NewPCG(1, 2)), drawn: map[string]int{}}
+	m := &mixed{inner: upstreamtest.New(upstreamtest.Options{}), random: map[string]*rand.Rand{}, drawn: map[string]int{}}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
 	g := startYAML(t, strings.ReplaceAll(strings.Replace(scaled, "patience: 2s", "patience: 6s", 1), "UP/", server.URL+"/"))
@@ -66,7 +73,7 @@ func TestMixedFaults(t *testing.T) {
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
-			if r := g.ask(t.Context(), "m", n%2 == 0, `"temperature":0,`); !r.complete() {
+			if r := g.ask(t.Context(), "m", n%2 == 0, fmt.Sprintf(`"temperature":0,"user":"%d",`, n)); !r.complete() {
 				failed[n] = fmt.Sprintf("request %d: %s attempts %s, %s, %s", n, r.header.Get("X-Rebound-Attempts"), r, r.event, r.body)
 			}
 		})
