@@ -45,8 +45,9 @@ invalid configuration.`,
 			return usageError{errors.New("--timeout must be positive")}
 		}
 		var err error
-		if o.Config, err = loadConfig(*config, override(p.env, map[string]string{configs.EnvUpstream: *upstream})); err != nil {
-			fmt.Fprintln(p.stderr, describe(err))
+		given := map[string]setting{configs.EnvUpstream: {*upstream, "--upstream"}}
+		if o.Config, err = loadConfig(*config, override(p.env, given)); err != nil {
+			fmt.Fprintln(p.stderr, describe(err, given))
 			return exit(2)
 		}
 		if len(args) == 1 {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -37,10 +38,10 @@ func (p *program) runCommand() *cobra.Command {
 URL set to that gateway. It writes nothing to the program's configuration and passes
 the program's credential through. The address contains a random token, so that other
 users of the machine cannot use the gateway, unless the program gets the address as an
-argument (--list). Requests go to the provider in --upstream, in Claude Code's own
-settings, or in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, or else to OpenAI and Anthropic;
-if a configuration file has keys, to its upstreams. --list shows how each known program
-is configured.
+argument (--list). Requests go to the provider in --upstream, in the program's own
+settings or variables, or in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, or else to OpenAI
+and Anthropic; if a configuration file has keys, to its upstreams. --list shows how each
+known program is configured.
 
 Exit code: that of the program, 127 if it cannot be found, 126 if it cannot be
 started, 1 if the gateway cannot be started, 2 for a wrong command line or a login
@@ -77,7 +78,11 @@ type runOptions struct {
 func (p *program) runProgram(o runOptions, args []string) error {
 	path, err := exec.LookPath(args[0])
 	if err != nil {
-		return exitError{code: 127, err: fmt.Errorf("%s: %w", args[0], errors.Unwrap(err))}
+		code := 127
+		if errors.Is(err, fs.ErrPermission) {
+			code = 126
+		}
+		return exitError{code: code, err: fmt.Errorf("%s: %w", args[0], errors.Unwrap(err))}
 	}
 	how := integrationFor(path)
 	if how.unsupported != nil {
@@ -89,7 +94,7 @@ func (p *program) runProgram(o runOptions, args []string) error {
 	done := &tally{}
 	gateway, err := p.privateGateway(o, how, token, done)
 	if err != nil {
-		return exitError{code: 1, err: err}
+		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -129,14 +134,17 @@ func (p *program) runProgram(o runOptions, args []string) error {
 
 // privateGateway returns a gateway that only answers below the path /token.
 func (p *program) privateGateway(o runOptions, how integration, token string, done *tally) (*app.App, error) {
-	cfg, err := loadConfig(o.config, override(p.env, p.providers(o, how)))
+	given := p.providers(o, how)
+	cfg, err := loadConfig(o.config, override(p.env, given))
 	if err != nil {
-		return nil, errors.New(describe(err))
+		fmt.Fprintln(p.stderr, describe(err, given))
+		return nil, exit(1)
 	}
 	if o.config != "" && o.upstream == "" { // keys of the file go only where the file says
 		file, err := loadConfig(o.config, p.env)
 		if err != nil {
-			return nil, errors.New(describe(err))
+			fmt.Fprintln(p.stderr, describe(err, nil))
+			return nil, exit(1)
 		}
 		for name, u := range cfg.Upstreams {
 			if len(u.Keys) > 0 {
@@ -148,7 +156,8 @@ func (p *program) privateGateway(o runOptions, how integration, token string, do
 	cfg.Proxy.Prefix, cfg.Proxy.Drain = "/"+token, time.Second // the only client has ended
 	// The file may be that of a server, which may be running: the program gets an http URL and no further address.
 	cfg.Proxy.TLS, cfg.Proxy.Admin = proxy.TLSConfig{}, proxy.AdminConfig{}
-	if cfg.Log.Format = "json"; o.log == "" { // done reads it
+	cfg.Log.Format, cfg.Log.Requests = "json", true // done reads it
+	if cfg.Log.Level != "debug" {
 		cfg.Log.Level = "info"
 	}
 	if o.log != "" {
@@ -161,25 +170,30 @@ func (p *program) privateGateway(o runOptions, how integration, token string, do
 	return app.New(cfg, done, buildVersion())
 }
 
-// providers returns the gateway's environment variables for the upstreams of a program's requests.
-func (p *program) providers(o runOptions, how integration) map[string]string {
-	value := func(names ...string) string {
+// providers returns the upstreams for a program's requests, as variables of the gateway.
+func (p *program) providers(o runOptions, how integration) map[string]setting {
+	first := func(names ...string) setting {
 		for _, name := range names {
 			if v, _ := p.env(name); v != "" {
-				return v
+				return setting{v, name}
 			}
 		}
-		return ""
+		return setting{}
 	}
-	given := map[string]string{configs.EnvListen: "127.0.0.1:0", configs.EnvUpstream: value("OPENAI_BASE_URL", "OPENAI_API_BASE"), configs.EnvAnthropic: value(anthropicBase)}
-	if how.upstream == configs.EnvAnthropic {
-		given[how.upstream] = cmp.Or(claudeProvider(p.env), given[how.upstream])
+	given := map[string]setting{configs.EnvListen: {value: "127.0.0.1:0"}, configs.EnvUpstream: first("OPENAI_BASE_URL", "OPENAI_API_BASE"), configs.EnvAnthropic: first(anthropicBase)}
+	variable, own := configs.EnvUpstream, setting{}
+	if how.provider != nil {
+		variable, own = how.provider(p.env)
 	}
-	if o.upstream != "" {
-		given[cmp.Or(how.upstream, configs.EnvUpstream)] = o.upstream
+	switch {
+	case o.upstream != "":
+		own = setting{o.upstream, "--upstream"}
+	case own.value == "":
+		own = given[variable]
 	}
+	given[variable] = own
 	if o.config == "" { // a program may use both APIs, even if only one provider is named
-		given[configs.EnvAnthropic] = cmp.Or(given[configs.EnvAnthropic], value(configs.EnvAnthropic), configs.Defaults().Upstreams["anthropic"].URL)
+		given[configs.EnvAnthropic] = cmp.Or(given[configs.EnvAnthropic], first(configs.EnvAnthropic), setting{value: configs.Defaults().Upstreams["anthropic"].URL})
 	}
 	return given
 }
@@ -215,11 +229,12 @@ func runChild(child *exec.Cmd) int {
 
 // tally reads the gateway's log and counts what was recovered.
 type tally struct {
-	mu    sync.Mutex
-	log   io.Writer // where the log is copied to; nil discards it
-	rest  []byte    // the start of an incomplete line
-	count map[string]int
-	saved int // tokens removed from histories
+	mu       sync.Mutex
+	log      io.Writer // where the log is copied to; nil discards it
+	rest     []byte    // the start of an incomplete line
+	requests int
+	count    map[string]int
+	saved    int // tokens removed from histories
 }
 
 // recovered lists the counted events, with the text for one and for several of them.
@@ -256,7 +271,13 @@ func (t *tally) Write(b []byte) (int, error) {
 			Before   int    `json:"original_tokens"`
 			After    int    `json:"compressed_tokens"`
 		}
-		if json.Unmarshal(line, &ev) != nil || ev.Observed || ev.HeldOut || ev.Withheld {
+		if json.Unmarshal(line, &ev) != nil {
+			continue
+		}
+		if ev.Event == "request_done" {
+			t.requests++
+		}
+		if ev.Observed || ev.HeldOut || ev.Withheld {
 			continue
 		}
 		t.saved += max(0, ev.Before-ev.After)
@@ -275,10 +296,13 @@ func (t *tally) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String lists what was recovered, or is "" if nothing was.
+// String lists what was recovered. It is "" if nothing was, but says so if the program did not use the gateway.
 func (t *tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.requests == 0 {
+		return "no request came through the gateway (rebound run --list shows how programs are configured)"
+	}
 	var list []string
 	for _, r := range recovered {
 		switch n := t.count[r.one]; {

@@ -18,8 +18,9 @@ type integration struct {
 	configure func(args []string, base string, env configs.Env) ([]string, map[string]string)
 	// unsupported says why the gateway cannot serve the program's login, "" if it can; nil means it always can.
 	unsupported func(env configs.Env) string
-	// upstream is the gateway's variable for the program's provider; "" is [configs.EnvUpstream].
-	upstream string
+	// provider returns the gateway's variable for the program's provider, and the provider that the program's own
+	// settings name, if any; nil is configs.EnvUpstream and none.
+	provider func(env configs.Env) (variable string, own setting)
 	// extension is the text of a file to pass with -e, "" for none.
 	extension string
 }
@@ -29,15 +30,15 @@ var programs = []integration{
 	{"codex", `-c openai_base_url="URL" before its own arguments`, func(args []string, base string, env configs.Env) ([]string, map[string]string) {
 		quoted, _ := json.Marshal(base) // a TOML basic string, which is the same as a JSON string here
 		return append([]string{"-c", "openai_base_url=" + string(quoted)}, args...), nil
-	}, codexLogin, "", ""},
+	}, codexLogin, nil, ""},
 	{"claude", "ANTHROPIC_BASE_URL, and --settings if its own settings name another URL", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
 		args, extra := byEnvironment(anthropicBase)(args, base, env)
-		if claudeProvider(env) != "" { // settings override the environment, and an argument overrides both
+		if _, own := claudeProvider(env); own.value != "" { // settings override the environment, and an argument overrides both
 			settings, _ := json.Marshal(map[string]any{"env": extra}) // strings always marshal
 			args = append([]string{"--settings", string(settings)}, args...)
 		}
 		return args, extra
-	}, claudeCloud, configs.EnvAnthropic, ""},
+	}, claudeCloud, claudeProvider, ""},
 	{"opencode", "OPENCODE_CONFIG_CONTENT (sets baseURL of the providers openai and anthropic) and OPENAI_BASE_URL", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
 		content := map[string]any{}
 		if own, ok := env("OPENCODE_CONFIG_CONTENT"); ok && json.Unmarshal([]byte(own), &content) != nil {
@@ -57,12 +58,15 @@ var programs = []integration{
 		}
 		text, _ := json.Marshal(content) // decoded JSON always marshals
 		return args, map[string]string{"OPENCODE_CONFIG_CONTENT": string(text), "OPENAI_BASE_URL": base}
-	}, nil, "", ""},
-	{"copilot", "COPILOT_PROVIDER_BASE_URL", byEnvironment("COPILOT_PROVIDER_BASE_URL"), nil, "", ""},
-	{"aider", "OPENAI_API_BASE", byEnvironment("OPENAI_API_BASE"), nil, "", ""},
-	{"pi", "-e FILE, an extension that sets baseUrl of the providers openai and anthropic", byEnvironment("OPENAI_BASE_URL", anthropicBase), nil, "", piExtension},
-	{"qwen", "OPENAI_BASE_URL", byEnvironment("OPENAI_BASE_URL"), nil, "", ""},
-	{"any other", "OPENAI_BASE_URL, OPENAI_API_BASE and ANTHROPIC_BASE_URL", byEnvironment("OPENAI_BASE_URL", "OPENAI_API_BASE", anthropicBase), nil, "", ""},
+	}, nil, nil, ""},
+	{"copilot", copilotBase, func(args []string, base string, env configs.Env) ([]string, map[string]string) {
+		if variable, _ := copilotProvider(env); variable == configs.EnvAnthropic {
+			base = strings.TrimSuffix(base, "/v1")
+		}
+		return args, map[string]string{copilotBase: base}
+	}, copilotAzure, copilotProvider, ""},
+	{"pi", "-e FILE, an extension that sets baseUrl of the providers openai and anthropic", byEnvironment("OPENAI_BASE_URL", anthropicBase), nil, nil, piExtension},
+	{"any other", "OPENAI_BASE_URL, OPENAI_API_BASE and ANTHROPIC_BASE_URL (aider, qwen)", byEnvironment("OPENAI_BASE_URL", "OPENAI_API_BASE", anthropicBase), nil, nil, ""},
 }
 
 // piExtension makes pi read its base URLs from the environment, which it does not do by itself.
@@ -112,10 +116,32 @@ func codexLogin(env configs.Env) string {
 	return "codex is logged in with a subscription, which works only without a gateway; set OPENAI_API_KEY to use an API key"
 }
 
-// claudeProvider returns the base URL in Claude Code's own settings, or "". Those settings
+// claudeProvider returns the base URL in Claude Code's own settings, if any. Those settings
 // override the environment: https://docs.claude.com/en/docs/claude-code/settings.
-func claudeProvider(env configs.Env) string {
-	return gjson.GetBytes(settings(env, "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), "env."+anthropicBase).Str
+func claudeProvider(env configs.Env) (variable string, own setting) {
+	url := gjson.GetBytes(settings(env, "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), "env."+anthropicBase).Str
+	return configs.EnvAnthropic, setting{url, "Claude Code's settings.json"}
+}
+
+// copilotBase is the base URL of GitHub Copilot CLI for a provider of the user's own ("copilot help providers").
+const copilotBase = "COPILOT_PROVIDER_BASE_URL"
+
+// copilotProvider returns the provider in Copilot's own variables, if any. For the Messages API Copilot appends /v1 itself.
+func copilotProvider(env configs.Env) (variable string, own setting) {
+	variable = configs.EnvUpstream
+	if kind, _ := env("COPILOT_PROVIDER_TYPE"); kind == "anthropic" {
+		variable = configs.EnvAnthropic
+	}
+	url, _ := env(copilotBase)
+	return variable, setting{url, copilotBase}
+}
+
+// copilotAzure refuses Copilot's paths for Azure, which the gateway does not serve.
+func copilotAzure(env configs.Env) string {
+	if kind, _ := env("COPILOT_PROVIDER_TYPE"); kind != "azure" {
+		return ""
+	}
+	return "COPILOT_PROVIDER_TYPE is azure, which the gateway does not support; set it to openai, and COPILOT_PROVIDER_BASE_URL to https://RESOURCE.openai.azure.com/openai/v1"
 }
 
 // settings reads a program's settings file from the folder in a variable, or else in the home directory. It returns nil on any error.

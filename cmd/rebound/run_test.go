@@ -116,6 +116,7 @@ func TestTally(t *testing.T) {
 		`{"event":"error_recovery_attempt","strategy":"wait"}` + "\n" + `{"event":"error_recovery_attempt","strategy":"resend","observed":true}` + "\n",
 		`{"event":"error_recovery_attempt","strategy":"reask"}` + "\n" + `{"event":"error_recovery_attempt","strategy":"adapt_parameter"}` + "\n",
 		`{"event":"guidance_injected","held_out":true}` + "\n" + `{"event":"guidance_injected","withheld":true}` + "\n" + `{"msg":"listening"}` + "\n",
+		`{"event":"request_done","observed":true}` + "\n",
 		`{"event":"trajectory_compressed","original_tokens":50000,"compressed_tokens":29400}` + "\n" + `{"event":"trajectory_compressed","original_tokens":51000,"compressed_tokens":30600}` + "\n",
 	} {
 		if _, err := n.Write([]byte(piece)); err != nil {

@@ -56,16 +56,11 @@ Exit code: 0 stopped or drained, 1 cannot start or failed, 2 wrong command line.
 
 // serve runs the gateway until it is stopped and returns the exit code.
 func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int {
-	env = override(env, map[string]string{configs.EnvListen: listen, configs.EnvUpstream: upstream})
+	given := map[string]setting{configs.EnvListen: {listen, "--listen"}, configs.EnvUpstream: {upstream, "--upstream"}}
+	env = override(env, given)
 	cfg, err := loadConfig(file, env)
 	if err != nil {
-		why := describe(err)
-		for flag, from := range map[string][2]string{"--listen": {configs.EnvListen, listen}, "--upstream": {configs.EnvUpstream, upstream}} {
-			if from[1] != "" { // override put the flag in the variable's place
-				why = strings.ReplaceAll(why, "(set by "+from[0]+")", "(set by "+flag+")")
-			}
-		}
-		fmt.Fprintln(stderr, why)
+		fmt.Fprintln(stderr, describe(err, given))
 		return 1
 	}
 	// The reader of the log may end before the gateway, for example when a log shipper restarts.
@@ -114,23 +109,33 @@ func loadConfig(file string, env configs.Env) (*configs.Config, error) {
 	return configs.Load(file, env)
 }
 
-// override returns env with the values of flags in place of its own. An empty value overrides nothing.
-func override(env configs.Env, given map[string]string) configs.Env {
+// setting is a value for one of the gateway's variables, and the flag or the variable that gives it.
+type setting struct{ value, source string }
+
+// override returns env with the given variables in place of its own. An empty value overrides nothing.
+func override(env configs.Env, given map[string]setting) configs.Env {
 	return func(name string) (string, bool) {
-		if v := given[name]; v != "" {
+		if v := given[name].value; v != "" {
 			return v, true
 		}
 		return env(name)
 	}
 }
 
-// describe formats an error; configuration problems come with the lines of the file.
-func describe(err error) string {
+// describe formats an error; configuration problems come with the lines of the file, and name
+// the source of a given variable.
+func describe(err error, given map[string]setting) string {
 	var problems configs.Errors
-	if errors.As(err, &problems) {
-		return problems.Detail()
+	if !errors.As(err, &problems) {
+		return "rebound: " + err.Error()
 	}
-	return "rebound: " + err.Error()
+	text := problems.Detail()
+	for name, s := range given {
+		if s.value != "" {
+			text = strings.ReplaceAll(text, "(set by "+name+")", "(set by "+s.source+")")
+		}
+	}
+	return text
 }
 
 // healthcheckCommand checks that a gateway answers.
