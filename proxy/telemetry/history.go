@@ -182,20 +182,23 @@ type filter map[string][]string
 // filters are the valid fields of a filter.
 var filters = [...]string{"event", "session", "model", "target", "class", "request", "key", "status", "slower"}
 
-// readFilter reads the filter in a query; known is false if it has an unknown parameter.
-func readFilter(q url.Values) (f filter, known bool) {
+// readFilter reads the filter in a query, or says what is wrong with it.
+func readFilter(q url.Values) (f filter, wrong string) {
 	for name, values := range q {
 		switch {
 		case slices.Contains(filters[:], name):
+			if (name == "status" || name == "slower") && slices.ContainsFunc(values, func(v string) bool { _, err := strconv.Atoi(v); return err != nil }) {
+				return nil, name + " must be a number."
+			}
 			if f == nil {
 				f = filter{}
 			}
 			f[name] = values
 		case name != "last" && name != "requests":
-			return nil, false
+			return nil, "Events are filtered by " + strings.Join(filters[:len(filters)-1], ", ") + " and " + filters[len(filters)-1] + "."
 		}
 	}
-	return f, true
+	return f, ""
 }
 
 // passes reports whether an event, as JSON, passes the filter.

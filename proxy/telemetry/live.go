@@ -132,9 +132,9 @@ func readAsk(w http.ResponseWriter, r *http.Request, usual int) (a ask, ok bool)
 		}
 		a.requests = b
 	}
-	var known bool
-	if a.wanted, known = readFilter(q); !known {
-		refuse(w, http.StatusBadRequest, "invalid_filter", "Events are filtered by event, session, model, target, class, request, key, status and slower.")
+	var wrong string
+	if a.wanted, wrong = readFilter(q); wrong != "" {
+		refuse(w, http.StatusBadRequest, "invalid_filter", wrong)
 		return a, false
 	}
 	if id := r.Header.Get("Last-Event-ID"); isEventID.MatchString(id) {

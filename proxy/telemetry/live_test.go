@@ -208,7 +208,7 @@ func TestEventsRefuses(t *testing.T) {
 		status        int
 	}{
 		{"POST", "", 405}, {"HEAD", "", 405}, {"GET", "?last=-1", 400}, {"GET", "?last=x", 400}, {"GET", "?last=99999999999999999999", 400}, {"GET", "?requests=maybe", 400},
-		{"GET", "?last=1001", 400}, {"GET", "?clas=rate_limit", 400},
+		{"GET", "?last=1001", 400}, {"GET", "?clas=rate_limit", 400}, {"GET", "?status=5xx", 400}, {"GET", "?slower=2s", 400},
 	} {
 		w := httptest.NewRecorder()
 		h.Events().ServeHTTP(w, httptest.NewRequest(tt.method, "/rebound/events"+tt.query, nil))
