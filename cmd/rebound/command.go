@@ -88,17 +88,12 @@ API. It recovers from upstream failures before the client notices them. Without 
 command it starts the gateway, like "rebound serve".`
 	root.Version = buildVersion()
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		hint := configHint(cmd, args[0])
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = ": did you mean " + strings.Join(near, " or ") + "?"
-		}
-		return usageError{fmt.Errorf("unknown command %q%s", args[0], hint)}
+		return unknownCommand(cmd, args[0])
 	}
 	serve := p.serveCommand()
 	serve.Use, serve.Short = "serve", "Start the gateway"
@@ -130,11 +125,24 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return nil
 		}
 		form := strings.TrimSuffix(cmd.UseLine(), " [flags]")
-		if len(args) == 0 {
+		switch {
+		case len(args) == 0:
 			return usageError{fmt.Errorf("an argument is missing: write %q", form)}
+		case cmd.HasSubCommands():
+			return unknownCommand(cmd, args[0])
 		}
 		return usageError{fmt.Errorf("too many arguments%s: write %q", configHint(cmd, args[0]), form)}
 	}
+}
+
+// unknownCommand is the error for a name that no command below cmd has.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	hint := configHint(cmd, name)
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		hint = ": did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usageError{fmt.Errorf("unknown command %q%s", name, hint)}
 }
 
 // configHint proposes --config for an argument that looks like a configuration file.

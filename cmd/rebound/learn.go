@@ -32,7 +32,7 @@ situation in which the agent was stuck), and what the gateway does as a result.`
 		export.do(func([]string) error { return export.show(corpus, true, nil) }),
 		add.do(func(args []string) error { return p.importOutcomes(add, corpus, args) }),
 		reset.do(func([]string) error {
-			return reset.act(http.MethodDelete, "/rebound/learn", nil, "everything learned about notes is deleted")
+			return reset.act(http.MethodDelete, "/rebound/learn", nil, "everything learned about notes and everything that users ruled out is deleted")
 		}))
 	return cmd
 }
@@ -51,6 +51,9 @@ func (p *program) importOutcomes(c *adminCommand, path string, args []string) er
 	var got struct{ Added, Refused int }
 	if err := json.Unmarshal(answer, &got); err != nil {
 		return fmt.Errorf("not a Rebound gateway: %w", err)
+	}
+	if got.Added == 0 && got.Refused > 0 {
+		return inputError(fmt.Errorf("no line is an observation from \"rebound learn export\" (%d refused)", got.Refused))
 	}
 	_, err = fmt.Fprintf(p.stdout, "added %d observations, refused %d\n", got.Added, got.Refused)
 	return err

@@ -61,11 +61,13 @@ func TestLearnCommand(t *testing.T) {
 		{"", []string{"report"}, 0, `timeout, model "m": the learned order`},
 		{"", []string{"report", "--json"}, 0, `"strategy":"background","observations":20`},
 		{"", []string{"export"}, 0, corpus.String()},
+		{"# A document\n", []string{"import", "-"}, 2, "no line is an observation"},
 		{"", []string{"reset"}, 0, "deleted"},
 		{"", []string{"export"}, 0, ""},
 		{"", []string{"import", file + ".none"}, 2, "no such file"},
 		{strings.Repeat("x", 9<<20), []string{"import", "-"}, 1, ""}, // 413, where the connection is not cut before
 		{"", []string{"import"}, 2, "Usage"},
+		{"", []string{"exprt"}, 2, `unknown command "exprt": did you mean export?`},
 		{"", []string{"forget"}, 2, "Usage"},
 	} {
 		code, out, errs := run(c.stdin, c.args...)

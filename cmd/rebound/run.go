@@ -90,6 +90,19 @@ func (p *program) runProgram(o runOptions, args []string) error {
 			return inputError(errors.New(why))
 		}
 	}
+	own := args[1:] // the program's arguments
+	if how.extension != "" {
+		dir, err := os.MkdirTemp("", "rebound-run-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		file := filepath.Join(dir, "rebound.ts")
+		if err := os.WriteFile(file, []byte(how.extension), 0o600); err != nil {
+			return err
+		}
+		own = append([]string{"-e", file}, own...)
+	}
 	token := rand.Text()
 	done := &tally{}
 	gateway, err := p.privateGateway(o, how, token, done)
@@ -110,19 +123,7 @@ func (p *program) runProgram(o runOptions, args []string) error {
 		fmt.Fprintf(p.stderr, "rebound: the status page is http://%s/%s/rebound/\n", gateway.Addr(), token)
 	}
 	base := fmt.Sprintf("http://%s/%s/v1", gateway.Addr(), token)
-	arguments, extra := how.configure(args[1:], base, p.env)
-	if how.extension != "" {
-		dir, err := os.MkdirTemp("", "rebound-run-")
-		if err != nil {
-			return exitError{code: 1, err: err}
-		}
-		defer os.RemoveAll(dir)
-		file := filepath.Join(dir, "rebound.ts")
-		if err := os.WriteFile(file, []byte(how.extension), 0o600); err != nil {
-			return exitError{code: 1, err: err}
-		}
-		arguments = append([]string{"-e", file}, arguments...)
-	}
+	arguments, extra := how.configure(own, base, p.env)
 	child := exec.Command(path, arguments...)
 	child.Stdin, child.Stdout, child.Stderr = p.stdin, p.stdout, p.stderr
 	child.Env = os.Environ()
