@@ -109,7 +109,8 @@ func (r *run) send(rc *racer) (answer Answer, f *Failure) {
 }
 
 // admit reserves a place at the action's target. If the target has no free place, admit switches to a candidate that
-// has one, waits for the target, or sends anyway, as a plain proxy would. Only blind resends can be refused for good.
+// has one, waits for the target, or sends anyway, as a plain proxy would. It returns a failure instead if the target has
+// just refused this credential, or if a blind resend finds no place in time.
 func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 	x, choice, resend := r.x, a.Target, a.Resend
 	strategy := a.Strategy

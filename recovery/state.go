@@ -15,7 +15,7 @@ import (
 func (r *run) applyServerState() {
 	x := r.x
 	x.state = x.Body.State()
-	only := func(where func(c Choice) bool) {
+	only := func(where func(c Choice) bool) { // keeps the first candidate of this kind; without any, the first of all
 		i := max(0, slices.IndexFunc(x.Candidates, where))
 		x.Candidates = x.Candidates[i : i+1]
 	}

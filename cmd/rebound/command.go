@@ -89,12 +89,6 @@ command it starts the gateway, like "rebound serve".`
 	root.Version = buildVersion()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		return unknownCommand(cmd, args[0])
-	}
 	serve := p.serveCommand()
 	serve.Use, serve.Short = "serve", "Start the gateway"
 	root.AddGroup(&cobra.Group{ID: "gateway", Title: "Run and check a gateway:"}, &cobra.Group{ID: "ask", Title: "Ask a running gateway:"},

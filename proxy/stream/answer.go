@@ -114,7 +114,7 @@ type Answer struct {
 	opening  bool            // the gate is still closed
 	writes   bool            // meaningful content has arrived, delivered or not
 	says     bool            // text has arrived
-	goesOn   bool            // a finish reason came with the first content, or before some: it may be on every chunk
+	mayGoOn  bool            // a finish reason is no end, because one came with the first content, or before some: it may be on every chunk
 	beyond   bool            // content has come behind the last finish reason
 
 	mu sync.Mutex // guards what the stall watch shares
@@ -328,7 +328,7 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 		return Piece{}, &Delta{}, nil // skipped: the other events decide whether the answer is complete
 	case KindError, KindCut:
 		switch over := a.finished() && !a.beyond && !a.first.IsZero(); {
-		case over && a.goesOn && a.o.Secrets != nil: // nothing may follow its finish reason, and it is not sure to be complete
+		case over && a.mayGoOn && a.o.Secrets != nil: // the client sees the error, since the answer may be incomplete
 			return Piece{Bytes: a.o.Secrets.Bytes(ev.Raw)}, &Delta{}, nil
 		case over:
 			return Piece{}, &Delta{}, nil // the answer was already complete
@@ -345,7 +345,7 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	}
 	if d.Kind >= KindReasoning && d.Kind <= KindCall && d.item.event == eventOther {
 		a.beyond = a.finished()
-		a.goesOn = a.goesOn || a.beyond || d.Finishes > 0 && !a.writes
+		a.mayGoOn = a.mayGoOn || a.beyond || d.Finishes > 0 && !a.writes
 	}
 	if d.Finishes > 0 {
 		a.finishes += d.Finishes

@@ -61,7 +61,7 @@ func (a *Answer) pass() *Broken {
 		if err := a.next(); err != nil {
 			return a.end(err)
 		}
-		if broken, over := a.one(&a.ev, &out); over {
+		if broken, over := a.passEvent(&a.ev, &out); over {
 			return broken
 		}
 		if a.ev.HasData { // pings do not prolong it
@@ -71,9 +71,9 @@ func (a *Answer) pass() *Broken {
 	return nil
 }
 
-// one passes on an event, or adds it to the batch if more events are buffered. over means that it was
-// the last, even without an end mark.
-func (a *Answer) one(ev *Event, out *queue) (broken *Broken, over bool) {
+// passEvent writes an event to the client, or adds it to the batch if more events are buffered. over
+// means that it was the last one, even without an end mark.
+func (a *Answer) passEvent(ev *Event, out *queue) (broken *Broken, over bool) {
 	piece, _, broken := a.accept(ev)
 	if broken != nil {
 		return a.breaks(broken, out, piece), true
@@ -124,7 +124,7 @@ func (a *Answer) breaks(b *Broken, batch *queue, held Piece) *Broken {
 // grace starts or restarts the time limit of a finished stream.
 func (a *Answer) grace(t *time.Timer) *time.Timer {
 	wait := endGrace
-	if a.goesOn || a.first.IsZero() {
+	if a.mayGoOn || a.first.IsZero() {
 		wait = max(wait, a.o.Config.Idle)
 	}
 	if t != nil {

@@ -240,7 +240,7 @@ func parted(data, next []byte) bool {
 	return bytes.HasSuffix(data, []byte("}")) && (bytes.HasPrefix(next, []byte("{")) || string(next) == "[DONE]")
 }
 
-// entire reports whether data cannot be the beginning of longer data.
+// entire reports whether data is complete: the end mark, or a whole JSON object.
 func entire(data []byte) bool {
 	return string(data) == "[DONE]" || len(data) > 0 && data[0] == '{' && transcript.Valid(data, maxDepth) == nil
 }

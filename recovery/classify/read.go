@@ -168,6 +168,7 @@ func (v *view) walk(r gjson.Result, key string, depth int) {
 	}
 }
 
+// scalar reads a string, number or boolean by what its key usually holds: a text, a code, a status or a parameter.
 func (v *view) scalar(r gjson.Result, key string, depth int) {
 	if v.nodes++; v.nodes > maxNodes {
 		return

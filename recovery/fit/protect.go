@@ -163,7 +163,7 @@ func (p *protection) markReminders(v *history, share int) {
 	}
 }
 
-// narrowLevels is the last level of narrowed with a further effect.
+// narrowLevels is the highest level of narrowed: a higher one protects the same.
 const narrowLevels = 3
 
 // narrowed returns a weaker protection, for a history that otherwise does not fit. Level 1

@@ -167,7 +167,7 @@ var tag = recovery.NewPattern(`<(returncode|exit_code|exitcode|return_code|outpu
 // small are parts without inner tags; XML data has elements of the same names.
 var small = map[string]bool{"result": true, "system": true, "status": true, "name": true, "message": true}
 
-// maxTags limits how many parts of a result are read.
+// maxTags limits how many tagged parts of a result are read.
 const maxTags = 8
 
 // nextTag returns the name and the content of the first part of a text, up to its own end tag: the content may
@@ -350,7 +350,7 @@ var toolFailed = recovery.NewPattern(`^(?:The tool execution failed with the fol
 // surroundings follow a result in the user message.
 const surroundings = "\n<environment_details>"
 
-// unwrapNamed removes that line, or the sentence before an error.
+// unwrapNamed removes the line with the tool, or the sentence before an error.
 func (v *view) unwrapNamed(text string) (inner string, ok bool) {
 	if head := toolFailed.FindString(text); head != "" {
 		v.set(failed, "error-envelope")

@@ -29,7 +29,7 @@ const (
 	readerAnswer
 )
 
-// traits is the only table of words in tools' names.
+// traits holds what each word in a tool's name tells about the tool. No other table does.
 var traits = invert(map[trait]string{
 	shellWord:  "bash shell terminal powershell pwsh zsh sh cmd console",
 	runWord:    "exec execute run command commands process subprocess",
