@@ -250,32 +250,38 @@ func NestedLabel(field string) bool {
 const maxToolName = 64
 
 // SafeNames maps the names of a request's tools to names that every provider accepts: at most 64 letters, digits,
-// underscores and hyphens, with a letter or an underscore first. Names that fit stay. The result depends only on the
-// list, so that the names in an answer can be mapped back.
+// underscores and hyphens, with a letter or an underscore first. Names that fit stay, and no two names become equal. The
+// result depends only on the list, so that the names in an answer can be mapped back.
 func SafeNames(names []string) map[string]string {
 	out := make(map[string]string, len(names))
+	uses := make(map[string]int, len(names)) // of a safe name
 	for _, name := range names {
-		out[name] = ""
+		if _, known := out[name]; !known {
+			out[name] = safeName(name)
+			uses[out[name]]++
+		}
 	}
-	for _, name := range names {
-		safe := []byte(name)
-		for i, c := range safe {
-			if c != '_' && c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-				safe[i] = '_'
-			}
-		}
-		if name != "" && (safe[0] == '-' || safe[0] >= '0' && safe[0] <= '9') {
-			safe = append([]byte{'_'}, safe...)
-		}
-		to := string(safe)
-		if _, taken := out[to]; len(to) > maxToolName || to != name && taken {
+	for name, safe := range out {
+		if len(safe) > maxToolName || safe != name && uses[safe] > 1 {
 			sum := sha256.Sum256([]byte(name))
-			out[name] = to[:min(len(to), maxToolName-9)] + "_" + hex.EncodeToString(sum[:4])
-		} else {
-			out[name] = to
+			out[name] = safe[:min(len(safe), maxToolName-9)] + "_" + hex.EncodeToString(sum[:4])
 		}
 	}
 	return out
+}
+
+// safeName replaces the characters of a name that not every provider accepts, whatever its length.
+func safeName(name string) string {
+	safe := []byte(name)
+	for i, c := range safe {
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			safe[i] = '_'
+		}
+	}
+	if name != "" && (safe[0] == '-' || safe[0] >= '0' && safe[0] <= '9') {
+		safe = append([]byte{'_'}, safe...)
+	}
+	return string(safe)
 }
 
 // SchemaMark identifies the schema of a tool's parameters.

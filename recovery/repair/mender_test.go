@@ -442,7 +442,10 @@ func TestSafeNames(t *testing.T) {
 	if v := m.Mend(req, call("files_deleted", `{}`)); v.Judgement == recovery.JudgeReplace {
 		t.Errorf("a guess: %+v", v)
 	}
-	if got := recovery.SafeNames([]string{"a.b", "a_b"}); got["a.b"] == got["a_b"] || got["a_b"] != "a_b" {
-		t.Errorf("two tools have one name: %v", got)
+	for _, two := range [][]string{{"a.b", "a_b"}, {"a_b", "a.b"}, {"读取文件", "删除文件"}, {"files.list", "files/list"}} {
+		got := recovery.SafeNames(two)
+		if got[two[0]] == got[two[1]] || strings.HasPrefix(two[0], "a") && got["a_b"] != "a_b" {
+			t.Errorf("two tools have one name: %v", got)
+		}
 	}
 }
