@@ -59,7 +59,7 @@ func compress(raw []byte, model string, limit, reserve int, stdout, stderr io.Wr
 	body, err := transcript.ParseAny(raw, transcript.Limits{})
 	switch {
 	case err != nil:
-		return inputError(fmt.Errorf("not a chat request: %w", err))
+		return inputError(fmt.Errorf("not a request: %w", err))
 	case len(body.Messages()) == 0:
 		return inputError(errors.New("the request has no messages"))
 	}

@@ -75,7 +75,7 @@ func textTokens(raw []byte, model string) tokensResult {
 func requestTokens(raw []byte, model string) (result tokensResult, missing, err error) {
 	b, err := transcript.ParseAny(raw, transcript.Limits{})
 	if err != nil {
-		return tokensResult{}, nil, fmt.Errorf("not a chat request: %w", err)
+		return tokensResult{}, nil, fmt.Errorf("not a request: %w", err)
 	}
 	if len(b.Messages()) == 0 {
 		missing = errors.New("the request has no messages")
