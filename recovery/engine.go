@@ -375,17 +375,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		r.recordAction(a, f)
 		return a, true
 	}
-	if f.Released == ReleasedNothing && r.onlyFallback(f) { // go on as without that fallback
-		i, ok := r.unasked(f)
-		x.exclude(f.Target)
-		if !ok {
-			return r.plan(ctx, r.transient)
-		}
-		a := Action{Strategy: "move", Target: i}
-		r.recordAction(a, f)
-		return a, true
-	}
-	return Action{}, false
+	return r.withoutFallback(ctx, f)
 }
 
 // propose asks one strategy. A strategy that panics proposes nothing.
@@ -538,7 +528,7 @@ func (r *run) giveUp(f *Failure) *Failure {
 		if (f.Signal.Status == 0 || r.x.explained || f.causedByEdit()) && r.last != nil {
 			f = r.last
 		}
-		if r.transient != nil && r.onlyFallback(f) {
+		if r.transient != nil && !f.Class().Retryable() && r.onlyFallback(f) {
 			f = r.transient // clients retry after it
 		}
 	}
@@ -552,11 +542,38 @@ func (r *run) giveUp(f *Failure) *Failure {
 	return f
 }
 
-// onlyFallback reports whether f is a fallback's refusal of a request that the first target did not refuse. Then the first
-// target's failure is the client's answer.
+// withoutFallback goes on as if the fallback that failed did not exist: with the target of an earlier rank that was not
+// asked because it was not available, or with the first target's failure.
+func (r *run) withoutFallback(ctx context.Context, f *Failure) (Action, bool) {
+	x := r.x
+	if f.Released > ReleasedNothing || !r.onlyFallback(f) {
+		return Action{}, false
+	}
+	i, ok := r.unasked(f)
+	x.exclude(f.Target)
+	switch {
+	case !ok:
+		return r.plan(ctx, r.transient)
+	case time.Now().After(x.deadline):
+		return Action{}, false
+	}
+	a := Action{Strategy: "move", Target: i}
+	r.recordAction(a, f)
+	return a, true
+}
+
+// onlyFallback reports whether f is the failure of a fallback, although an earlier target may serve the request: that one has
+// failed for a reason that may pass, or was not asked. What another failure than a refusal of the request says stands if the
+// first target has never answered.
 func (r *run) onlyFallback(f *Failure) bool {
-	_, unasked := r.unasked(f)
-	return f.Scope() == ScopeRequest && (unasked || r.transient != nil && !f.Target.alike(r.transient.Target))
+	if f.Spec == nil || f.Flaw != nil {
+		return false
+	}
+	if _, ok := r.unasked(f); ok {
+		return true
+	}
+	first := r.transient
+	return first != nil && !f.Target.alike(first.Target) && (f.Scope() == ScopeRequest || !first.NeverAnswered)
 }
 
 // unasked returns a candidate of an earlier rank than the one that failed, which was not asked because it was not available.

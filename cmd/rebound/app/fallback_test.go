@@ -54,7 +54,7 @@ func TestPinnedFallbackVisible(t *testing.T) {
 }
 
 // What only a fallback refuses is not the client's answer, nor explained to its user. The outage of the first target is
-// waited for as without that fallback.
+// waited for as without that fallback, also if the fallback's credential or model is at fault, or its limit lasts long.
 func TestOnlyFallbackRefuses(t *testing.T) {
 	t.Parallel()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
@@ -66,7 +66,18 @@ func TestOnlyFallbackRefuses(t *testing.T) {
 			config += fmt.Sprintf("%q: {targets: [{upstream: default, model: %[1]q}, {upstream: two, model: %q}]}, ", first, first[:2]+how+refuses)
 		}
 	}
+	others := []string{"401", "402", "403", "404", "429,retry-after=3600", "503,retry-after=3600"}
+	for i, fails := range others {
+		config += fmt.Sprintf("\"other%d\": {targets: [{upstream: default, model: \"brief%d@503x4/ok\"}, {upstream: two, model: \"spare@%s\"}]}, ", i, i, fails)
+	}
 	g := launch(t, text(up, config+"}"))
+	for i, fails := range others {
+		k := history
+		k.model = fmt.Sprint("other", i)
+		if r := g.ask(t.Context(), k.body()); !r.ok() || !strings.HasPrefix(r.target(), "default/brief") {
+			t.Errorf("an outage that ends is not waited for, as the fallback answers %s: %v", fails, r)
+		}
+	}
 	for how, status := range down {
 		k := history
 		k.model = "down@" + how
