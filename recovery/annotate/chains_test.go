@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/annotate"
 )
 
@@ -55,6 +56,23 @@ func TestEveryStrategyIsGiven(t *testing.T) {
 			if got, want := fmt.Sprint(strategies(t, s, x)), "["+strategy.Name+"]"; got != want {
 				t.Errorf("%s: %s is given, want %s", category, got, want)
 			}
+		}
+	}
+}
+
+// Different failures of a kind are silent where a program's own message says it all, so that the first repetition is not too
+// late for a strategy of the chain.
+func TestFirstNoteIsNoQuestion(t *testing.T) {
+	s, _ := stage(t, nil)
+	for _, c := range []struct {
+		same, given int
+		want        string
+	}{{5, 2, "[cached_data]"}, {5, 3, "[ask_user]"}, {2, 3, "[cached_data]"}} {
+		x := agent(bash).run("curl https://x.example", "curl: (6) Could not resolve host: x.example\n\nExit code: 1").exchange(t)
+		x.Ladder.Same, x.Ladder.Given = c.same, c.given
+		x.Loops = []recovery.Loop{{Kind: recovery.LoopSameError, Count: c.same, Tools: []string{"bash"}, From: 2, To: 3, New: true}}
+		if got := fmt.Sprint(strategies(t, s, x)); got != c.want {
+			t.Errorf("the same %d times, after %d notes: %s, want %s", c.same, c.given, got, c.want)
 		}
 	}
 }

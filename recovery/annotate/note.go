@@ -132,6 +132,9 @@ func (st *Stage) next(s *failureContext, x *recovery.Exchange, l *recovery.Ladde
 	if st.HeldOut(x.Session) || advice.Withheld {
 		given = 0 // the model got no note so far
 	}
+	if loop := x.Repetition(); given == len(names) && given > 0 && loop != nil && loop.Count == 2 && l.Same <= s.enough() {
+		given-- // the ladder counts a note for each failure before this one, but they were silent
+	}
 	switch {
 	case given < len(names):
 		advice.Strategies = append(advice.Strategies, names[given])
