@@ -75,6 +75,10 @@ type Facts struct {
 	PerTime          bool     `json:"-"`                     // LimitTokens is what an account may use in a minute or day
 }
 
+// Affordable reports whether the account has enough left for a smaller request, as in OpenRouter's "You requested up to 65536
+// tokens, but can only afford 3000".
+func (f *Facts) Affordable() bool { return f.AffordableOutput > 0 || f.AffordableTokens > 0 }
+
 // Diagnosis is a classified failure.
 type Diagnosis struct {
 	Spec   *Spec

@@ -19,9 +19,11 @@ func TestKnownQuota(t *testing.T) {
 		status int
 		asked  string
 	}{
-		"the client's key":    {[]step{quota, quota, quota, ok}, true, 429, "aaaa"},
-		"the gateway's key":   {[]step{quota, quota, quota, ok}, false, 429, "aaaa"},
-		"a limit, not quota":  {[]step{refuse(429, envelope("Rate limit reached"), "Retry-After", "120")}, true, 429, "aaaaaaaaaaaaaaaaaaaa"},
+		"the client's key":   {[]step{quota, quota, quota, ok}, true, 429, "aaaa"},
+		"the gateway's key":  {[]step{quota, quota, quota, ok}, false, 429, "aaaa"},
+		"a limit, not quota": {[]step{refuse(429, envelope("Rate limit reached"), "Retry-After", "120")}, true, 429, "aaaaaaaaaaaaaaaaaaaa"},
+		"too much for the rest": {[]step{refuse(402, envelope("This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only afford 3000."))},
+			true, 402, "aaaaaaaaaaaaaaaaaaaa"},
 		"words in a bad call": {[]step{refuse(400, envelope("You exceeded your current quota"))}, true, 400, "aaaaaaaaaaaaaaaaaaaa"},
 	} {
 		bubble(t, func(t *testing.T) {

@@ -138,7 +138,7 @@ func (s *Set) post(e *target, o opening, until time.Time) {
 // cools reports whether a failure starts a cool-down: because of its class, or because the target fails and states when
 // to retry.
 func cools(f *recovery.Failure) bool {
-	return f != nil && f.Spec != nil && (f.Spec.Cools || f.Spec.Counts && f.Signal.RetryAfter > 0)
+	return f != nil && f.Spec != nil && !f.Facts.Affordable() && (f.Spec.Cools || f.Spec.Counts && f.Signal.RetryAfter > 0)
 }
 
 // cool starts a cool-down, if there is one, and appends its event. The client's own credential cools down only after failures that

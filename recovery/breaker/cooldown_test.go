@@ -13,6 +13,8 @@ import (
 )
 
 func TestCooldown(t *testing.T) {
+	affordable := failed(recovery.QuotaExhausted)
+	affordable.Failure.Facts.AffordableOutput = 3000
 	cases := []struct {
 		name   string
 		o      recovery.Outcome
@@ -26,6 +28,7 @@ func TestCooldown(t *testing.T) {
 		{"absurd", limited(recovery.RateLimit, 114*time.Hour), false, time.Hour},
 		{"quota", failed(recovery.QuotaExhausted), false, 5 * time.Minute},
 		{"quota with hint", limited(recovery.QuotaExhausted, 10*time.Minute), false, 10 * time.Minute},
+		{"quota for a smaller request", affordable, false, 0},
 		{"auth", failed(recovery.Auth), false, 5 * time.Minute},
 		{"permission", failed(recovery.Permission), false, 0},
 		{"overloaded", failed(recovery.Overloaded), false, 0},

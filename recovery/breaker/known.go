@@ -20,13 +20,13 @@ const (
 )
 
 // remember stores a refusal because of a used-up quota, by credential, upstream and model. It ignores statuses that the
-// content of a request may cause. The caller holds the set's lock.
+// content of a request may cause, and an upstream that would serve a smaller request. The caller holds the set's lock.
 func (s *Set) remember(t recovery.Target, o recovery.Outcome, now time.Time) {
 	f := o.Failure
 	if o.Success || f != nil && f.Signal.Phase >= recovery.PhaseBody { // the target began to answer, so there is quota
 		s.refusals.Delete(t)
 	}
-	if f == nil || f.Class() != recovery.QuotaExhausted || t.Key == "" || len(f.Response.Body) > maxRefusal {
+	if f == nil || f.Class() != recovery.QuotaExhausted || t.Key == "" || f.Facts.Affordable() || len(f.Response.Body) > maxRefusal {
 		return
 	}
 	switch f.Response.Status {
