@@ -315,7 +315,11 @@ func (p *passage) findTargets(s *Server, c echo.Context, parts []string) (_ []re
 		return nil, model, raw, err
 	}
 	p.mode = x.Mode
-	if repeatable(up.Method, up.Path) {
+	switch {
+	case !repeatable(up.Method, up.Path):
+	case up.Method == http.MethodPost:
+		return anyKey(alike(x.Candidates)), model, raw, nil
+	default: // lists of models stay those of one account
 		return alike(x.Candidates), model, raw, nil
 	}
 	return k.readyFirst(x.Candidates), model, raw, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -37,6 +39,21 @@ func repeatable(method, path string) bool {
 // cannot be compared.
 func alike(list []recovery.Choice) []recovery.Choice {
 	return slices.DeleteFunc(list, func(c recovery.Choice) bool { return c.Model != list[0].Model })
+}
+
+// anyKey moves a random key of the first target to the front, by weight, so that these requests share the limits of all keys.
+func anyKey(list []recovery.Choice) []recovery.Choice {
+	first, least := 0, math.Inf(1)
+	for i, c := range list {
+		if c.Keyless() != list[0].Keyless() || c.Rank != list[0].Rank {
+			continue
+		}
+		if n := rand.ExpFloat64() / c.Weight; n < least {
+			first, least = i, n
+		}
+	}
+	list[0], list[first] = list[first], list[0]
+	return list
 }
 
 // repeated is a forwarded request that is retried by the same rules as completions. It implements

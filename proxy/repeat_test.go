@@ -62,6 +62,28 @@ func TestRepeatedOff(t *testing.T) {
 	}
 }
 
+// Repeatable requests share the limits of all keys of an upstream.
+func TestRepeatedSharesKeys(t *testing.T) {
+	t.Parallel()
+	up := record(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"data":[]}`)
+	})
+	g := startYAML(t, strings.ReplaceAll(`upstreams: {default: {url: "UP/v1", profile: hosted, keys: [{name: a, env: KEY_A}, {name: b, env: KEY_B}]}}`, "UP/", up.url+"/"))
+	seen := map[string]int{}
+	for range 40 {
+		if r := g.post(t.Context(), "/v1/embeddings", `{"model":"m","input":"x"}`, nil); r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+	}
+	for _, asked := range up.take() {
+		seen[asked.header.Get("Authorization")]++
+	}
+	if len(seen) != 2 {
+		t.Errorf("of two keys %d are used", len(seen))
+	}
+}
+
 // Embeddings, rerank, moderations and lists of models are waited for and sent again, and
 // all of them pass as they are; what else is forwarded is not sent again.
 func TestRepeated(t *testing.T) {
