@@ -62,6 +62,24 @@ func TestKnownQuota(t *testing.T) {
 		f, err := g.Run(t.Context(), exchange(t, plainBody, "a"), g)
 		answered(t, f, err)
 	})
+	// A test that is not refused at once holds nobody back until its answer ends.
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {quota, late(2*time.Minute, ok), ok}})
+		if f, _ := g.Run(t.Context(), exchange(t, plainBody, "a"), g); f == nil {
+			t.Fatal("answered")
+		}
+		time.Sleep(31 * time.Second)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			f, err := g.Run(t.Context(), exchange(t, plainBody, "a"), g)
+			answered(t, f, err)
+		}()
+		time.Sleep(5 * time.Second)
+		f, err := g.Run(t.Context(), exchange(t, plainBody, "a"), g)
+		answered(t, f, err)
+		<-ended
+	})
 	bubble(t, func(t *testing.T) {
 		g := newRig(map[string][]step{"a": {quota, ok}, "b": {ok}})
 		first := exchange(t, plainBody, "a")

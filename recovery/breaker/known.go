@@ -16,7 +16,8 @@ type refusal struct {
 
 const (
 	refusalTime = 30 * time.Second
-	maxRefusal  = 16 << 10 // larger responses are not kept, in bytes
+	refusalTest = 3 * time.Second // a test that is not refused within this time has probably succeeded
+	maxRefusal  = 16 << 10        // larger responses are not kept, in bytes
 )
 
 // remember stores a refusal because of a used-up quota, by credential, upstream and model. It ignores statuses that the
@@ -46,10 +47,10 @@ func (s *Set) refused(t recovery.Target, now time.Time) (f *recovery.Failure, un
 	return nil, time.Time{}
 }
 
-// probing renews an expired refusal when a request starts, so that this request tests the quota while others get the
-// stored refusal.
+// probing renews an expired refusal briefly when a request starts, so that this request tests the quota while others get the
+// stored refusal. Refusals come quickly, but an answer may last for minutes.
 func (s *Set) probing(t recovery.Target, now time.Time) {
 	if r, ok := s.refusals.Get(t); ok && !now.Before(r.until) {
-		r.until = now.Add(refusalTime)
+		r.until = now.Add(refusalTest)
 	}
 }
