@@ -406,8 +406,10 @@ func (r *run) recordFailure(rc *racer, f *Failure) {
 	if f.Signal.Status != 0 {
 		r.last = f
 	}
-	if rc.choice == 0 && f.Spec != nil && f.Scope() != ScopeRequest {
-		r.transient = f
+	if rc.choice == 0 && f.Spec != nil {
+		if r.transient = f; f.Scope() == ScopeRequest {
+			r.transient = nil
+		}
 	}
 }
 

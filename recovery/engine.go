@@ -307,8 +307,10 @@ type failures struct {
 	prev *Failure // the failure before the current attempt; nil for the first attempt
 	cut  *Failure // the first failure after text was delivered
 	last *Failure // the last failure that came from an upstream and that no edit of the gateway caused
-	// transient is the last failure of the first target that does not concern the request itself.
+	// transient is the last failure of the first target, unless that one refused the request itself.
 	transient *Failure
+	// spare is the failure of a fallback that was set aside, and after which clients retry.
+	spare *Failure
 }
 
 // kept is a complete but flawed answer with its failure. The client gets it unchanged if no better answer comes.
@@ -528,8 +530,12 @@ func (r *run) giveUp(f *Failure) *Failure {
 		if (f.Signal.Status == 0 || r.x.explained || f.causedByEdit()) && r.last != nil {
 			f = r.last
 		}
-		if r.transient != nil && !f.Class().Retryable() && r.onlyFallback(f) {
+		switch {
+		case f.Class().Retryable():
+		case r.transient != nil && r.onlyFallback(f):
 			f = r.transient // clients retry after it
+		case r.spare != nil && f.Scope() == ScopeCredential:
+			f = r.spare
 		}
 	}
 	ev := r.event(EventRecoveryFailed, f)

@@ -338,6 +338,18 @@ func TestRealError(t *testing.T) {
 			t.Errorf("%v, %v", f, err)
 		}
 	})
+	bubble(t, func(t *testing.T) { // after an outage the first target refuses the request as well
+		no := refuse(400, envelope("Invalid value"))
+		g := newRig(map[string][]step{"a": {busy, no}, "b": {no}})
+		x := exchange(t, plainBody, "ab")
+		for i := range x.Candidates {
+			x.Candidates[i].Fallback = []recovery.Class{recovery.InvalidRequest}
+		}
+		f, err := g.run(t, t.Context(), x)
+		if err != nil || f == nil || f.Response.Status != 400 || g.asked() != "aab" {
+			t.Errorf("asked %s: %v, %v", g.asked(), f, err)
+		}
+	})
 	bubble(t, func(t *testing.T) { // with nothing real, the connection's
 		g := newRig(map[string][]step{"a": {reset}})
 		f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))

@@ -14,7 +14,9 @@ func (r *run) withoutFallback(ctx context.Context, f *Failure) (Action, bool) {
 		return Action{}, false
 	}
 	i, ok := r.unasked(f)
-	x.exclude(f.Target)
+	if x.exclude(f.Target); f.Class().Retryable() {
+		r.spare = f
+	}
 	switch {
 	case !ok:
 		return r.plan(ctx, r.transient)

@@ -101,6 +101,13 @@ func TestKnownQuota(t *testing.T) {
 		if by, _, _ := moved.Totals(); by.Upstream != "b" {
 			t.Errorf("answered by %v", by)
 		}
+		busy := newRig(map[string][]step{"a": {quota}, "b": {refuse(503, envelope("overloaded"))}})
+		if f, _ := busy.Run(t.Context(), exchange(t, plainBody, "a"), busy); f == nil {
+			t.Fatal("answered")
+		}
+		if f, _ := busy.Run(t.Context(), exchange(t, plainBody, "ab"), busy); f == nil || f.Response.Status != 503 {
+			t.Errorf("the fallback is overloaded, and the client is not to try again: %v", f)
+		}
 		plain := exchange(t, plainBody, "a")
 		plain.Mode = recovery.ModeOff
 		f, err = g.Run(t.Context(), plain, g)
