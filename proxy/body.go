@@ -238,22 +238,28 @@ const (
 )
 
 // discard sends the answer to a request whose body nobody reads, and drops the rest of that. A client that writes its whole
-// body before it reads the answer would find the connection broken, and never see why its request was refused.
+// body before it reads the answer would find the connection broken, and never see why its request was refused. If the body
+// does not end, discard panics with [http.ErrAbortHandler], which closes the connection.
 func discard(c echo.Context) {
 	r := c.Request()
 	if r.ContentLength == 0 || r.ProtoMajor > 1 || r.Header.Get("Expect") != "" { // who expects a word sends nothing before it
 		return
 	}
 	conn, until := http.NewResponseController(c.Response().Writer), time.Now().Add(maxDiscard)
-	if conn.SetReadDeadline(until) != nil || conn.Flush() != nil {
+	if conn.EnableFullDuplex() != nil || conn.Flush() != nil { // without full duplex, the answer waits for 256 KB of the body
 		return
 	}
 	for piece := make([]byte, 32<<10); time.Now().Before(until); {
 		_ = conn.SetReadDeadline(time.Now().Add(discardPause))
-		if _, err := r.Body.Read(piece); err != nil {
+		switch _, err := r.Body.Read(piece); err {
+		case nil:
+		case io.EOF:
 			return
+		default:
+			panic(http.ErrAbortHandler)
 		}
 	}
+	panic(http.ErrAbortHandler)
 }
 
 // end must be called when the rest of the body is not needed; it ends a pending Read.
