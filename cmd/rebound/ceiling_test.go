@@ -21,7 +21,7 @@ var ceilings = map[string]int{
 	"recovery/learn":      2000,
 	"recovery/plan":       1779,
 	"recovery/repair":     5054,
-	"recovery/rule":       1390,
+	"recovery/rule":       1382,
 	"recovery/trajectory": 3033,
 	"recovery/transcript": 5527,
 }

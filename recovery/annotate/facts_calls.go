@@ -102,17 +102,12 @@ func types(schema gjson.Result) (out []string) {
 	return out[:min(len(out), 8)]
 }
 
-// fits reports whether a value has a JSON type; every value fits an unknown type.
+// fits reports whether a value has a JSON type.
 func fits(v gjson.Result, want string) bool {
-	switch want {
-	case "integer":
+	if want == "integer" {
 		return v.Type == gjson.Number && !strings.ContainsAny(v.Raw, ".eE")
-	case "number", "string", "boolean", "array", "object":
-		return strings.HasSuffix(typeOf(v), want)
-	case "null":
-		return v.Type == gjson.Null
 	}
-	return true
+	return strings.HasSuffix(typeOf(v), want)
 }
 
 func typeOf(v gjson.Result) string {
@@ -136,12 +131,11 @@ func (s *failureContext) schemaFlaw() fact {
 	}
 	for _, f := range s.flaws() {
 		if f.param == "" || trajectory.HasWord(s.content, f.param) || strings.Contains(f.text, "it is called") {
-			say := strings.ToUpper(f.text[:1]) + f.text[1:] + "."
-			call := ""
+			got := fact{say: strings.ToUpper(f.text[:1]) + f.text[1:] + "."}
 			if f.param != "" {
-				call = "Make the same call with " + quoted(f.param) + s.typeHint(f.param) + "."
+				got.call = "Make the same call with " + quoted(f.param) + "."
 			}
-			return fact{say: say, call: call}
+			return got
 		}
 	}
 	// A parameter that is required only together with another one.
@@ -152,20 +146,11 @@ func (s *failureContext) schemaFlaw() fact {
 		return fact{}
 	}
 	name := quoted(lacking.Name)
-	return fact{say: "The call has no " + name + ".", call: "Make the same call with " + name + s.typeHint(lacking.Name) + "."}
+	return fact{say: "The call has no " + name + ".", call: "Make the same call with " + name + "."}
 }
 
 // lackingWords matches messages about something missing.
 var lackingWords = recovery.NewPattern(`(?i)\b(?:required|missing|must (?:be )?(?:provided?|specified|given)|not (?:provided|specified))\b`)
-
-// typeHint returns the declared types of a parameter in parentheses, or "".
-func (s *failureContext) typeHint(name string) string {
-	p := s.findParameter(func(p trajectory.Parameter) bool { return p.Name == name })
-	if want := types(gjson.Parse(p.Schema)); len(want) > 0 {
-		return " (" + strings.Join(want, " or ") + ")"
-	}
-	return ""
-}
 
 // findParameter returns the first parameter of the failing tool's definition for which as returns true, or the zero
 // value.

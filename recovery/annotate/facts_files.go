@@ -315,12 +315,18 @@ var remedy = recovery.NewPattern(`(?i)\brun the following command\b`)
 
 // nowhere reports whether no other place helps: what is missing is a pattern that matches nothing yet or no name, or the
 // sandbox around the command did not start; nor another program, in place of an option, of a part whose own program
-// says how to get it, or of a program's own command.
+// says how to get it, of a program's own command, or of a file that the call names by its path.
 func (s *failureContext) nowhere() bool {
-	if s.f.Category == recovery.CommandNotFound && (remedy.MatchString(s.content) || s.ofProgram()) {
+	byPath := func(v trajectory.Invocation) bool {
+		return strings.Contains(v.Words[0], "/") && strings.Contains(s.f.Line, v.Words[0])
+	}
+	if v := s.longest(); s.f.Category == recovery.ToolTimeout && v != nil && len(v.Words) == 1 && !slices.Contains([]string{"make", "ninja", "pytest", "tox", "ctest"}, v.Program) {
+		return true // nothing of it can be left out, and it may wait for input
+	}
+	if s.f.Category == recovery.CommandNotFound && (s.program() == "" || remedy.MatchString(s.content) || s.ofProgram() || slices.ContainsFunc(s.programs, byPath)) {
 		return true
 	}
-	return sandboxed.MatchString(s.f.Line) || option.MatchString(s.f.Line) || noName.MatchString(s.f.Line) || strings.ContainsAny(s.saidMissing(), "*?")
+	return s.f.Category == recovery.ToolNotFound && s.textProtocol || sandboxed.MatchString(s.f.Line) || option.MatchString(s.f.Line) || noName.MatchString(s.f.Line) || strings.ContainsAny(s.saidMissing(), "*?")
 }
 
 // ofProgram reports whether a program of the command line has no such command of its own.
@@ -338,7 +344,7 @@ func (s *failureContext) saidMissing() string {
 	p := ""
 	if s.failingCall.Line() == "" {
 		p = trajectory.PathIn(s.f.Arguments)
-	} else if m := beforeColon.FindStringSubmatch(line); m != nil {
+	} else if m := beforeColon.FindStringSubmatch(line); m != nil && !strings.EqualFold(m[1], "warning") {
 		p = cmp.Or(m[1:]...)
 	}
 	for _, m := range inQuotes.FindAllStringSubmatch(line, 8) {

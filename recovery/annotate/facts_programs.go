@@ -25,6 +25,9 @@ func (s *failureContext) program() string {
 	if len(trajectory.NameWords(s.f.Tool)) > 1 && trajectory.HasWord(s.f.Line, s.f.Tool) {
 		return "" // the tool speaks of itself
 	}
+	if v := s.longest(); v != nil && s.f.Category == recovery.ToolTimeout {
+		return v.Runs()
+	}
 	line := shellHead.ReplaceAllString(s.f.Line, "")
 	if m := missingProgram.FindStringSubmatch(line); m != nil && s.f.Chain() == command {
 		return cmp.Or(m[1:]...)
@@ -43,7 +46,7 @@ func (s *failureContext) program() string {
 		}
 	}
 	for _, v := range slices.Backward(s.programs) {
-		if runs := v.Runs(); !v.Prepares() && strings.Trim(runs, "{}@%") != "" {
+		if runs := v.Runs(); !v.Prepares() && strings.Trim(runs, "{}@%") != "" && !strings.ContainsAny(runs, "<>") {
 			return runs
 		}
 	}
@@ -71,6 +74,17 @@ func (s *failureContext) prose() fact {
 		return fact{say: "The code block holds what an earlier result printed (" + quoted(first) + "), which is no command: put a command into it."}
 	}
 	return fact{}
+}
+
+// python matches the beginning of a Python program of more than one line.
+var python = recovery.NewPattern(`^\s*(?:from [\w.]+ import [^\n]+|import [\w.]+(?:, ?\w+)*(?: as \w+)?)\n`)
+
+// pythonCode finds Python code that a shell ran as commands.
+func (s *failureContext) pythonCode() fact {
+	if !python.MatchString(s.failingCall.Line()) || !shellHead.MatchString(s.f.Line) {
+		return fact{}
+	}
+	return fact{say: "The shell took Python code for commands.", call: "Write the code to a file and run that with `python3`."}
 }
 
 // blockWanted matches the answer of an agent that found no action in a message.
@@ -189,11 +203,7 @@ func (s *failureContext) archive() fact {
 	if s.program() != "git" || m == nil || !strings.Contains(line, "clone") || s.reportedMissing("curl") || s.reportedMissing("tar") {
 		return fact{}
 	}
-	call := s.run("curl -L https://github.com/" + m[1] + "/archive/HEAD.tar.gz | tar xz")
-	if call == "" {
-		return fact{}
-	}
-	return fact{say: "Without `git`, the archive of the same repository has its files.", call: call}
+	return s.commanded("Without `git`, the archive of the same repository has its files", "curl -L https://github.com/"+m[1]+"/archive/HEAD.tar.gz | tar xz", "it can be downloaded")
 }
 
 // noSystemd describes how to start services without systemd.
@@ -208,14 +218,6 @@ func (s *failureContext) noSystemd() fact {
 		}
 	}
 	return fact{say: "There is no systemd here: `service NAME start` starts a service, or the program itself can be started."}
-}
-
-// foreignPatch finds the patch program of another agent.
-func (s *failureContext) foreignPatch() fact {
-	if program := s.program(); program == "apply_patch" || program == "applypatch" {
-		return fact{say: quoted(program) + " is no program of this shell: a script can make the change, or `git apply` with a unified diff, which has `---`, `+++` and `@@` with line numbers."}
-	}
-	return fact{}
 }
 
 // renamed maps programs to others that take the same arguments and that every system has, standIns to others that do

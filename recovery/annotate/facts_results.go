@@ -69,7 +69,16 @@ var (
 	source   = recovery.NewPattern(`(?i)\b(?:from|join|into|update)\s+[\x60"\[]?([\w.]+)`)
 	aliased  = recovery.NewPattern(`(?i)^[\x60"\]]?\s+(?:as\s+)?(\w+)`)
 	clause   = recovery.NewPattern(`(?i)\b(?:select|from|join|on|where|having|by|set|into|update)\b`)
+	// madeHere matches names that a query makes itself, goal what it inserts into, fleeting a temporary table.
+	madeHere = recovery.NewPattern(`(?i)\b(\w+)(?:\s*\([\w\s,]*\))?\s+as\s+(?:materialized\s+)?\(|\bas\s+["\x60]?(\w+)`)
+	goal     = recovery.NewPattern(`(?i)\binsert\s+into\s+[\w."]+\s*(?:\([^)]*\))?`)
+	fleeting = recovery.NewPattern(`(?i)\bcreate\s+(?:(?:global|local)\s+)?temp(?:orary)?\s+table\s+(?:if\s+not\s+exists\s+)?["\x60]?(\w+)`)
 )
+
+// makes reports whether a text makes something of that name, as the pattern says.
+func makes(how *recovery.Pattern, text, name string) bool {
+	return slices.ContainsFunc(how.FindAllStringSubmatch(text, maxSources), func(m []string) bool { return strings.EqualFold(cmp.Or(m[1:]...), name) })
+}
 
 // tableOf returns the table in which a query looks for a column: that of its qualifier, or the next one after a column
 // in a list behind SELECT, or else the last one before it; "" if the qualifier stands for none.
@@ -107,35 +116,46 @@ func tableOf(query, column string) string {
 const maxSources = 32
 
 // inDatabase describes how to list the tables or columns that exist. For a missing table, the call itself must
-// contain the query: an agent that runs a program cannot send one.
+// contain the query: an agent that runs a program cannot send one. What a query makes itself is in no list.
 func (s *failureContext) inDatabase() fact {
-	lite := strings.Contains(s.content, "no such ")
-	if t := s.firstMatch(noTable, "table", "relation", "object name"); t != "" {
-		if !trajectory.HasWord(s.f.Arguments, t[strings.LastIndexByte(t, '.')+1:]) || s.runs() && strings.Contains(s.content, "Traceback (most recent") {
-			return fact{}
+	lite, query := strings.Contains(s.content, "no such "), cmp.Or(text(s.args, "query", "sql", "statement"), s.f.Arguments)
+	standard := !lite && strings.Contains(s.content, "does not exist")
+	missing, column := s.firstMatch(noTable, "table", "relation", "object name"), s.firstMatch(noColumn, "column")
+	table := missing
+	if missing == "" && column != "" {
+		if standard { // no message about a column of the goal
+			query = goal.ReplaceAllString(query, "")
 		}
-		line := "SHOW TABLES"
-		switch {
-		case lite:
-			line = "SELECT name FROM sqlite_master WHERE type = 'table'"
-		case strings.Contains(s.content, "relation "):
-			line = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
-		}
-		return fact{say: "The database has no table " + quoted(t) + ".", call: "Send " + quoted(line) + " first, which lists those that it has."}
+		table = tableOf(query, column)
 	}
-	column := s.firstMatch(noColumn, "column")
-	table := tableOf(cmp.Or(text(s.args, "query", "sql", "statement"), s.f.Arguments), column)
-	if column == "" || table == "" {
+	dot := strings.LastIndexByte(table, '.')
+	schema, name := table[:max(0, dot)], table[dot+1:]
+	if name == "" || makes(madeHere, query, name) || makes(madeHere, query, column[strings.LastIndexByte(column, '.')+1:]) {
 		return fact{}
 	}
-	line := "DESCRIBE " + table
+	line, what := "DESCRIBE "+table, "SHOW TABLES"
 	switch {
 	case lite:
-		line = "PRAGMA table_info(" + table + ")"
-	case strings.Contains(s.content, "does not exist"):
-		line = "SELECT column_name FROM information_schema.columns WHERE table_name = '" + table + "'"
+		line, what = "PRAGMA table_info("+table+")", "SELECT name FROM sqlite_master WHERE type = 'table'"
+	case standard:
+		line = "SELECT column_name FROM information_schema.columns WHERE table_name = '" + name + "'"
+		if schema != "" {
+			line += " AND table_schema = '" + schema + "'"
+		}
+		what = "SELECT table_name FROM information_schema.tables WHERE table_schema = '" + cmp.Or(schema, "public") + "'"
 	}
-	return fact{say: "The columns of " + quoted(table) + " need not be guessed.", call: "Send " + quoted(line) + " first, which lists them."}
+	if missing == "" {
+		return fact{say: "The columns of " + quoted(table) + " need not be guessed.", call: "Send " + quoted(line) + " first, which lists them."}
+	}
+	for _, c := range s.earlierCalls() {
+		if makes(fleeting, c.Arguments, name) {
+			return fact{say: "An earlier call made " + quoted(name) + " as a temporary table, which ends with its connection.", call: "Create it and use it in one call."}
+		}
+	}
+	if !trajectory.HasWord(s.f.Arguments, name) || s.runs() && strings.Contains(s.content, "Traceback (most recent") {
+		return fact{}
+	}
+	return fact{say: "The database has no table " + quoted(table) + ".", call: "Send " + quoted(what) + " first, which lists those that it has."}
 }
 
 // Waits as rate limits state them, in the words of APIs and of the Retry-After header.

@@ -33,8 +33,8 @@ var loops = map[recovery.LoopKind]struct {
 	recovery.LoopAlternation: {
 		"gone back and forth%s %s, with the same results.",
 		"Do not start another round.",
-		"Compare the two results and decide which way is right before the next call.",
-		"Say in one sentence why each of the two undoes the other. Then choose one and go on from there.",
+		"The results are in the conversation: use them, or change what one of them depends on.",
+		"Say in one sentence what the two results tell you. Then change something that one of them depends on.",
 	},
 	recovery.LoopCycle: {
 		"made the same round of calls%s %s, with the same results.",
@@ -136,14 +136,7 @@ func (s *failureContext) lacksWorkTools() bool {
 
 // waitNote returns the note for an agent that has waited long.
 func waitNote(x *recovery.Exchange) (string, recovery.Advice) {
-	what := ""
-	for i := range x.Results {
-		if name := quoted(x.Results[i].Tool); name != "" {
-			what = " of " + name
-			break
-		}
-	}
-	return prefix + fmt.Sprintf("You have waited for %d minutes, and the answer%s has not changed.\n", int(x.Turn.Waited.Minutes()), what) +
+	return prefix + fmt.Sprintf("You have waited for %d minutes, and the answer has not changed.\n", int(x.Turn.Waited.Minutes())) +
 			"If that is longer than it should take, look at what you wait for: its log, its events, whether it still runs. Else go on waiting. " + unmentioned,
 		recovery.Advice{Loop: recovery.LoopWaiting, Count: x.Turn.Streak}
 }

@@ -106,7 +106,7 @@ func TestWaitNote(t *testing.T) {
 		t.Errorf("%q, %+v, %v", x.Guidance, o.Events(), err)
 	}
 	x.Turn.Waited = 12 * time.Minute
-	if err := s.Prepare(t.Context(), x); err != nil || !strings.Contains(x.Guidance, "You have waited for 12 minutes, and the answer of `bash` "+
+	if err := s.Prepare(t.Context(), x); err != nil || !strings.Contains(x.Guidance, "You have waited for 12 minutes, and the answer "+
 		"has not changed.") || strings.Contains(x.Guidance, "Do not make") {
 		t.Errorf("%q, %v", x.Guidance, err)
 	}

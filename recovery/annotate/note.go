@@ -103,7 +103,7 @@ func (st *Stage) chainNote(s *failureContext, x *recovery.Exchange, said string,
 // Errors in code have only the words in common.
 func (s *failureContext) enough() int {
 	switch {
-	case !s.runs():
+	case !s.runs() && s.f.Category != recovery.InvalidArguments && text(s.args, "query", "sql", "statement", "code") == "":
 	case s.f.Category == recovery.SyntaxError:
 		return manyTimes
 	case s.f.Category == recovery.InvalidArguments, s.f.Category == recovery.FileNotFound, s.f.Category == recovery.NetworkError:

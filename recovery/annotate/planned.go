@@ -147,10 +147,7 @@ func dataLine(object string) (out string, fits bool) {
 	if object == "" || json.Unmarshal([]byte(object), &v) != nil {
 		return "", false
 	}
-	raw, err := json.Marshal(json.RawMessage(object)) // compact; <, > and & are escaped
-	if err != nil {
-		return "", false
-	}
+	raw, _ := json.Marshal(json.RawMessage(object)) // compact; <, > and & are escaped
 	var b strings.Builder
 	for _, r := range string(raw) {
 		if r >= 0x7f && (unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) || r == unicode.ReplacementChar) && r < 0x10000 {

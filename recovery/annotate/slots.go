@@ -2,6 +2,7 @@ package annotate
 
 import (
 	"bytes"
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -18,7 +19,9 @@ var slots = [...]struct {
 	name string
 	fill func(*failureContext) string
 }{
-	{"tool", func(s *failureContext) string { return quoted(s.f.Tool) }},
+	{"tool", func(s *failureContext) string {
+		return quoted(cmp.Or(text(s.args, "tool_name", "action_name"), s.f.Tool))
+	}},
 	{"program", func(s *failureContext) string { return quoted(s.program()) }},
 	{"cwd", func(s *failureContext) string { return quoted(s.cwd()) }},
 	{"path", func(s *failureContext) string { return quoted(s.failedPath()) }},
@@ -56,10 +59,12 @@ func (s *failureContext) fill(name string) string {
 	return ""
 }
 
-// outside returns the failed path if it is not below the working directory.
+// outside returns the failed path if it is not below the working directory and another one can take its place: not that
+// of a program, nor one of a package manager.
 func (s *failureContext) outside() string {
 	p := s.failedPath()
-	if cwd := s.cwd(); cwd != "" && strings.HasPrefix(join(s.startDir(), p), strings.TrimRight(cwd, "/")+"/") {
+	own := slices.ContainsFunc(s.programs, func(v trajectory.Invocation) bool { return v.Words[0] == p })
+	if cwd := s.cwd(); own || strings.HasPrefix(p, "/var/lib/") || cwd != "" && strings.HasPrefix(join(s.startDir(), p), strings.TrimRight(cwd, "/")+"/") {
 		return ""
 	}
 	return p

@@ -6,6 +6,12 @@ import (
 	"unicode/utf8"
 )
 
+// ascii is the plain form of quotes and punctuation.
+var ascii = map[rune]rune{
+	'´': '\'', '‘': '\'', '’': '\'', '‚': '\'', '“': '\'', '”': '\'', '„': '\'', '«': '\'', '»': '\'', '＂': '\'', '＇': '\'',
+	'，': ',', '、': ',', '。': '.', '．': '.', '：': ':', '；': ';', '！': '!', '？': '?', '（': '(', '）': ')', '–': '-', '—': '-', '‑': '-',
+}
+
 // Fold returns text in a form for matching. It lowers the case, replaces every kind of quote by a straight single quote and
 // full-width punctuation by ASCII, and replaces each run of white space and escape sequences by one space. It removes
 // spaces next to Chinese characters, since some authors write them and some do not.
@@ -26,28 +32,14 @@ func Fold(s string) string {
 			}
 		}
 		i += n
-		switch r {
-		case '"', '`', '´', '‘', '’', '‚', '“', '”', '„', '«', '»', '＂', '＇':
+		if r == '"' || r == '`' {
 			r = '\''
-		case '，', '、':
-			r = ','
-		case '。', '．':
-			r = '.'
-		case '：':
-			r = ':'
-		case '；':
-			r = ';'
-		case '！':
-			r = '!'
-		case '？':
-			r = '?'
-		case '（':
-			r = '('
-		case '）':
-			r = ')'
-		case '–', '—', '‑':
-			r = '-'
-		case '\u200b', '\ufeff', utf8.RuneError:
+		} else if r >= utf8.RuneSelf {
+			if plain, ok := ascii[r]; ok {
+				r = plain
+			}
+		}
+		if r == '\u200b' || r == '\ufeff' || r == utf8.RuneError {
 			continue
 		}
 		if unicode.IsSpace(r) {
