@@ -320,7 +320,7 @@ func (s *failureContext) nowhere() bool {
 	byPath := func(v trajectory.Invocation) bool {
 		return strings.Contains(v.Words[0], "/") && strings.Contains(s.f.Line, v.Words[0])
 	}
-	if v := s.longest(); s.f.Category == recovery.ToolTimeout && v != nil && len(v.Words) == 1 && !slices.Contains([]string{"make", "ninja", "pytest", "tox", "ctest"}, v.Program) {
+	if v := s.longest(); s.f.Category == recovery.ToolTimeout && v != nil && (v.Program == "nc" || len(v.Words) == 1 && !slices.Contains([]string{"make", "ninja", "pytest", "tox", "ctest"}, v.Program)) {
 		return true // nothing of it can be left out, and it may wait for input
 	}
 	if s.f.Category == recovery.CommandNotFound && (s.program() == "" || remedy.MatchString(s.content) || s.ofProgram() || slices.ContainsFunc(s.programs, byPath)) {

@@ -139,16 +139,13 @@ func (s *failureContext) inDatabase() fact {
 		line, what = "PRAGMA table_info("+table+")", "SELECT name FROM sqlite_master WHERE type = 'table'"
 	case standard:
 		line = "SELECT column_name FROM information_schema.columns WHERE table_name = '" + name + "'"
-		if schema != "" {
-			line += " AND table_schema = '" + schema + "'"
-		}
 		what = "SELECT table_name FROM information_schema.tables WHERE table_schema = '" + cmp.Or(schema, "public") + "'"
 	}
 	if missing == "" {
 		return fact{say: "The columns of " + quoted(table) + " need not be guessed.", call: "Send " + quoted(line) + " first, which lists them."}
 	}
 	for _, c := range s.earlierCalls() {
-		if makes(fleeting, c.Arguments, name) {
+		if makes(fleeting, cmp.Or(text(object(c.Arguments), "query", "sql", "statement"), c.Arguments), name) {
 			return fact{say: "An earlier call made " + quoted(name) + " as a temporary table, which ends with its connection.", call: "Create it and use it in one call."}
 		}
 	}
