@@ -133,7 +133,7 @@ func (s *failureContext) schemaFlaw() fact {
 		if f.param == "" || trajectory.HasWord(s.content, f.param) || strings.Contains(f.text, "it is called") {
 			got := fact{say: strings.ToUpper(f.text[:1]) + f.text[1:] + "."}
 			if f.param != "" {
-				got.call = "Make the same call with " + quoted(f.param) + "."
+				got.call = "Make the same call with " + quoted(f.param) + " as its definition says."
 			}
 			return got
 		}
@@ -146,7 +146,7 @@ func (s *failureContext) schemaFlaw() fact {
 		return fact{}
 	}
 	name := quoted(lacking.Name)
-	return fact{say: "The call has no " + name + ".", call: "Make the same call with " + name + "."}
+	return fact{say: "The call has no " + name + ".", call: "Make the same call with " + name + " as its definition says."}
 }
 
 // lackingWords matches messages about something missing.
