@@ -211,15 +211,6 @@ func (u *upload) Read(b []byte) (int, error) {
 	return n, e
 }
 
-// allowDuplex lets an answer begin while the body is still being sent. Otherwise net/http would read
-// up to 256 KB of the body, which the upstream would never get, and then close it. Refusals do not
-// need it, because nobody reads the body after them.
-func (u *upload) allowDuplex() {
-	if !u.whole.Load() {
-		_ = u.conn.EnableFullDuplex()
-	}
-}
-
 // failure returns why the body could not be read, or nil if the request failed for another reason.
 // After a failed read net/http may cancel the request's context before Read returns, so failure waits
 // for Read.
@@ -238,8 +229,7 @@ const (
 )
 
 // discard sends the answer to a request whose body nobody reads, and drops the rest of that. A client that writes its whole
-// body before it reads the answer would find the connection broken, and never see why its request was refused. If the body
-// does not end, discard panics with [http.ErrAbortHandler], which closes the connection.
+// body before it reads the answer would find the connection broken, and never see why its request was refused.
 func discard(c echo.Context) {
 	r := c.Request()
 	if r.ContentLength == 0 || r.ProtoMajor > 1 || r.Header.Get("Expect") != "" { // who expects a word sends nothing before it
@@ -249,17 +239,29 @@ func discard(c echo.Context) {
 	if conn.EnableFullDuplex() != nil || conn.Flush() != nil { // without full duplex, the answer waits for 256 KB of the body
 		return
 	}
+	if drop(r.Body, conn.SetReadDeadline, until) {
+		return
+	}
+	// net/http would read what is left of the body as the next request.
+	raw, _, err := conn.Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer raw.Close()
+	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		drop(raw, raw.SetReadDeadline, until)
+	}
+}
+
+// drop reads until the end, for at most discardPause without a byte. It reports whether it found the end.
+func drop(from io.Reader, setDeadline func(time.Time) error, until time.Time) bool {
 	for piece := make([]byte, 32<<10); time.Now().Before(until); {
-		_ = conn.SetReadDeadline(time.Now().Add(discardPause))
-		switch _, err := r.Body.Read(piece); err {
-		case nil:
-		case io.EOF:
-			return
-		default:
-			panic(http.ErrAbortHandler)
+		_ = setDeadline(time.Now().Add(discardPause))
+		if _, err := from.Read(piece); err != nil {
+			return err == io.EOF
 		}
 	}
-	panic(http.ErrAbortHandler)
+	return false
 }
 
 // end must be called when the rest of the body is not needed; it ends a pending Read.

@@ -179,8 +179,12 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 		p.answer = &metered{Metered: stream.Metered{ReadCloser: resp.Body}, resp: resp}
 		resp.Body = p.answer
 	}
-	if body, ok := p.up.Reader.(*upload); ok && resp.StatusCode < 300 {
-		body.allowDuplex()
+	body, ok := p.up.Reader.(*upload)
+	early := ok && !body.whole.Load() // the answer comes before the end of the request
+	if early {
+		// Otherwise net/http would read up to 256 KB of the body, which the upstream would never get, and then close it.
+		_ = body.conn.EnableFullDuplex()
+		c.Response().Header().Set("Connection", "close") // what is left of the body would be read as the next request
 	}
 	sink := stream.NewSink(c.Response(), core.Stream)
 	defer sink.Close()
@@ -200,8 +204,8 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 	if list != nil {
 		core.noteWindows(target.Upstream, list.seen.Bytes())
 	}
-	if p.up.Reader != nil && resp.StatusCode >= 300 { // the upstream may have refused it before its end
-		discard(c)
+	if early && http.NewResponseController(c.Response().Writer).Flush() == nil {
+		drop(req.Body, body.conn.SetReadDeadline, time.Now().Add(maxDiscard))
 	}
 	return nil
 }
