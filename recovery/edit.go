@@ -97,6 +97,14 @@ const (
 	ConformResults    = "result_names"   // results of calls have the names of their tools
 	ConformUnique     = "unique_tools"   // no copies of a tool
 	ConformTyped      = "schema_typed"   // every part of a tool schema has a type or alternatives, not both, and references are replaced by what they refer to; Field as for ConformPlain
+	ConformFlat       = "schema_flat"    // parts of tool schemas that are nested deep are written without their own parts, and references are replaced
+	ConformEnum       = "schema_enum"    // enumerations in tool schemas are of strings
+	ConformAlone      = "schema_alone"   // nothing stands beside the alternatives of a tool schema
+	ConformPadded     = "padded_content" // a message of the model that only calls tools has a blank as content
+	ConformUntold     = "untold_tools"   // no tool has an empty description
+	ConformSingle     = "single_calls"   // a message of the model has one call at most
+	ConformNoSystem   = "no_system"      // the user says what system messages say
+	ConformTrimmed    = "trimmed_end"    // the message of the model that the request ends with does not end with blanks
 	ConformBetas      = "betas"          // the header anthropic-beta goes without the value Field, without any if empty; the body stays
 )
 
@@ -114,9 +122,9 @@ const ReasoningFinished = "finished"
 // conformRank returns the position of an edit in the order of application: edits that complete the history come first, then
 // those of turns, then those of ids. Unknown edits come last.
 func conformRank(name string) int {
-	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSystem, ConformOneSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformContent, ConformAlternate, ConformUserFirst, ConformBetween, ConformResults,
+	order := [...]string{ConformOwn, ConformReasoning, ConformItemIDs, ConformPairing, ConformSingle, ConformSystem, ConformOneSystem, ConformNoSystem, ConformMedia, ConformTextOnly, ConformEmpty, ConformTrimmed, ConformContent, ConformPadded, ConformAlternate, ConformUserFirst, ConformBetween, ConformResults,
 		ConformField, ConformNested, ConformAnswered, ConformThought, ConformArguments, ConformNames, ConformThinking, ConformUnthinking, ConformOption, ConformMarks, ConformNoTools, ConformBetas, ConformCallIDs, ConformSignatures,
-		ConformStubTools, ConformUnique, ConformStrict, ConformMissing, ConformObject, ConformTyped, ConformPlain, ConformKeyword, ConformItems}
+		ConformStubTools, ConformUnique, ConformStrict, ConformMissing, ConformObject, ConformTyped, ConformFlat, ConformAlone, ConformEnum, ConformUntold, ConformPlain, ConformKeyword, ConformItems}
 	for i, m := range order {
 		if m == name {
 			return i
@@ -133,7 +141,7 @@ const MaxValue = 64
 // false for response_format, stop, n, tools and logit_bias, for service_tier, which decides about the price, and for
 // parallel_tool_calls, which decides about the shape of turns. It accepts names in camel case, too.
 func Droppable(field string) bool {
-	name := snake(field)
+	name := Snake(field)
 	switch name {
 	case "temperature", "top_p", "top_k", "min_p", "top_a", "typical_p",
 		"frequency_penalty", "presence_penalty", "repetition_penalty", "seed",
@@ -152,14 +160,14 @@ func Droppable(field string) bool {
 	return false
 }
 
-// Implied reports whether a field with this value, as JSON, says what the request says without it: it is null, an empty
+// Implied reports whether a field with this value, as JSON, says what the request says without it: it is null, empty, an empty
 // list of offers, or the API's own default. Such a field may be removed whatever its meaning.
 func Implied(field, value string) bool {
 	var b bytes.Buffer
 	if len(value) > MaxValue || json.Compact(&b, []byte(value)) != nil {
 		return false
 	}
-	if b.String() == "null" {
+	if b.String() == "null" || b.String() == "{}" { // an object without members as well, as an abort signal is written
 		return field != "model" && field != "messages" && field != "input"
 	}
 	switch field + " " + b.String() {
@@ -170,8 +178,8 @@ func Implied(field, value string) bool {
 	return false
 }
 
-// snake converts a name to snake case.
-func snake(name string) string {
+// Snake converts a name to snake case.
+func Snake(name string) string {
 	var b strings.Builder
 	for i, c := range name {
 		if c >= 'A' && c <= 'Z' {
@@ -219,7 +227,7 @@ func (c *Choice) lasting() (forAll, own []Edit) {
 		switch ed.Conform {
 		case ConformReasoning, ConformItemIDs, ConformOwn:
 			passing = true
-		case ConformMedia, ConformPlain, ConformStrict, ConformTyped:
+		case ConformMedia, ConformPlain, ConformStrict, ConformTyped, ConformFlat, ConformAlone, ConformEnum:
 			passing = passing || ed.Field == ""
 		case ConformSignatures:
 			passing = passing || ed.Field != ""
@@ -304,7 +312,7 @@ func ToolsMark(tools []transcript.Tool) string {
 func MessageLabel(field string) bool {
 	switch field {
 	case "name", "refusal", "annotations", "audio",
-		"cache_control", "extra_content", "provider_specific_fields", "id", "status", "phase", "metadata", "timestamp", "prefix",
+		"cache_control", "extra_content", "provider_specific_fields", "id", "status", "phase", "namespace", "metadata", "timestamp", "prefix",
 		"output_config": // the effort of one turn, as Claude Code sends it
 		return true
 	}

@@ -144,10 +144,13 @@ func plainPath(path string) string {
 	for i, s := range steps[1:] {
 		last := i+2 == len(steps)
 		switch s {
-		case "user", "assistant", "system", "tool", "function", "developer":
+		case "user", "assistant", "system", "tool", "function", "developer", "typed-dict":
 			if message && !last && allDigits(steps[i]) {
 				continue
 			}
+		}
+		if message && !last && strings.HasPrefix(strings.ToLower(s), "chatcompletion") { // the validator's class
+			continue
 		}
 		if !last || !pathType.MatchString(s) {
 			out = append(out, s)

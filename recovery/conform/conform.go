@@ -86,6 +86,22 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Editor, ed recovery.E
 		path, level, _ := strings.Cut(ed.Field, "=")
 		options, option, _ := strings.Cut(path, ".")
 		return e.DropOption(options, option, level)
+	case recovery.ConformSingle:
+		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool { return e.SplitCalls(m.Index) })
+	case recovery.ConformPadded:
+		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool {
+			if b.Format() != transcript.Chat || len(m.ToolCalls()) == 0 || m.Text() != "" {
+				return false
+			}
+			e.SetMessageField(m.Index, "content", []byte(`" "`))
+			return true
+		})
+	case recovery.ConformUntold:
+		return e.DropEmptyDescriptions()
+	case recovery.ConformNoSystem:
+		return noSystem(b, e)
+	case recovery.ConformTrimmed:
+		return trimEnd(b, e)
 	case recovery.ConformUnique:
 		return uniqueTools(b, e)
 	case recovery.ConformUserFirst:
@@ -121,7 +137,7 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Editor, ed recovery.E
 			}
 			return false
 		})
-	case recovery.ConformKeyword, recovery.ConformItems, recovery.ConformPlain, recovery.ConformObject, recovery.ConformTyped:
+	case recovery.ConformKeyword, recovery.ConformItems, recovery.ConformPlain, recovery.ConformObject, recovery.ConformTyped, recovery.ConformFlat, recovery.ConformAlone, recovery.ConformEnum:
 		return schemas(b, e, ed)
 	case recovery.ConformStrict:
 		changed, meant := false, meantTools(b, ed)

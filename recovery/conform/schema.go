@@ -12,9 +12,13 @@ func schemas(b *transcript.Body, e *transcript.Editor, ed recovery.Edit) bool {
 	r := rewriter{left: maxRead, items: ed.Conform != recovery.ConformKeyword}
 	switch ed.Conform {
 	case recovery.ConformKeyword:
-		r.drop = func(keyword string) bool { return keyword == ed.Field }
+		r.drop = func(keyword string, _ gjson.Result) bool { return keyword == ed.Field }
 	case recovery.ConformPlain:
-		r.drop = func(keyword string) bool { return !plain(keyword) }
+		r.drop = func(keyword string, _ gjson.Result) bool { return !plain(keyword) }
+	case recovery.ConformEnum:
+		r.drop = func(keyword string, v gjson.Result) bool {
+			return keyword == "enum" && v.IsArray() && v.Get("0").Type != gjson.String
+		}
 	}
 	changed := false
 	meant := meantTools(b, ed)
@@ -28,7 +32,11 @@ func schemas(b *transcript.Body, e *transcript.Editor, ed recovery.Edit) bool {
 		case recovery.ConformObject:
 			out, r.changed = asObject(gjson.ParseBytes(t.Parameters))
 		case recovery.ConformTyped:
-			out, r.changed = typed(gjson.ParseBytes(t.Parameters))
+			out, r.changed = typed(gjson.ParseBytes(t.Parameters), typer{most: maxTyped})
+		case recovery.ConformFlat:
+			out, r.changed = typed(gjson.ParseBytes(t.Parameters), typer{most: maxFlat})
+		case recovery.ConformAlone:
+			out, r.changed = typed(gjson.ParseBytes(t.Parameters), typer{most: maxTyped, alone: true})
 		default:
 			out = r.schema(nil, gjson.ParseBytes(t.Parameters), 0)
 		}
@@ -42,8 +50,7 @@ func schemas(b *transcript.Body, e *transcript.Editor, ed recovery.Edit) bool {
 
 // meantTools returns a function that reports whether an edit concerns a tool.
 func meantTools(b *transcript.Body, ed recovery.Edit) func(transcript.Tool) bool {
-	marked := ed.Conform == recovery.ConformPlain || ed.Conform == recovery.ConformStrict || ed.Conform == recovery.ConformTyped
-	if !marked || ed.Field == "" || ed.Field == recovery.ToolsMark(b.Tools()) {
+	if ed.Conform == recovery.ConformKeyword || ed.Field == "" || ed.Field == recovery.ToolsMark(b.Tools()) {
 		return func(transcript.Tool) bool { return true }
 	}
 	return func(t transcript.Tool) bool { return ed.Field == recovery.SchemaMark(t.Parameters) }
@@ -61,7 +68,7 @@ func plain(keyword string) bool {
 // rewriter copies a schema without some keywords. It distinguishes keywords from property names, which may be equal to
 // keywords.
 type rewriter struct {
-	drop    func(keyword string) bool
+	drop    func(keyword string, value gjson.Result) bool
 	items   bool // add items to arrays without them, and remove properties and definitions that are not schemas
 	changed bool
 	left    int // bytes that may still be read
@@ -82,7 +89,7 @@ func (r *rewriter) schema(dst []byte, v gjson.Result, depth int) []byte {
 	array, items := false, false
 	open := len(dst)
 	v.ForEach(func(k, v gjson.Result) bool {
-		if r.drop != nil && r.drop(k.Str) {
+		if r.drop != nil && r.drop(k.Str, v) {
 			r.changed = true
 			return true
 		}

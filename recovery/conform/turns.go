@@ -109,7 +109,10 @@ func fillEmpty(b *transcript.Body, e *transcript.Editor) bool {
 		if strings.TrimSpace(m.Text()) != "" || m.Shape().Media > 0 || !settable(b, m) {
 			continue
 		}
+		_, told := m.Content()
 		switch {
+		case m.Role == transcript.RoleTool && !told && b.PairsAnywhere():
+			continue // a result without text, as of a search for tools
 		case m.Role == transcript.RoleTool:
 			e.SetText(i, emptyResult, false)
 		case len(m.ToolCalls()) > 0:
@@ -146,5 +149,53 @@ func oneSystem(b *transcript.Body, e *transcript.Editor) bool {
 		e.RemoveMessage(i)
 	}
 	e.SetText(0, strings.Join(said, "\n\n"), false)
+	return true
+}
+
+// noSystem lets the user say what system messages say, for chat templates that take none: the user's next message begins with those
+// at the beginning.
+func noSystem(b *transcript.Body, e *transcript.Editor) bool {
+	if b.Format().SystemOutside() {
+		return false
+	}
+	list := b.Messages()
+	lead := 0
+	var said []string
+	for lead < len(list) && (list[lead].Role == transcript.RoleSystem || list[lead].Role == transcript.RoleDeveloper) {
+		said = append(said, list[lead].Text())
+		lead++
+	}
+	changed := false
+	joined := lead > 0 && lead < len(list) && list[lead].Role == transcript.RoleUser && settable(b, list[lead])
+	if joined {
+		e.SetText(lead, strings.Join(append(said, list[lead].Text()), "\n\n"), true)
+	}
+	for i, m := range list {
+		switch {
+		case m.Role != transcript.RoleSystem && m.Role != transcript.RoleDeveloper:
+			continue
+		case joined && i < lead:
+			e.RemoveMessage(i)
+		default:
+			e.SetRoleOf(i, transcript.RoleUser)
+		}
+		changed = true
+	}
+	return changed
+}
+
+// trimEnd removes the blanks at the end of the message of the model that the request ends with.
+func trimEnd(b *transcript.Body, e *transcript.Editor) bool {
+	list := b.Messages()
+	if len(list) == 0 {
+		return false
+	}
+	m := list[len(list)-1]
+	text := m.Text()
+	trimmed := strings.TrimRight(text, " \t\r\n")
+	if m.Role != transcript.RoleAssistant || len(m.ToolCalls()) > 0 || trimmed == text || trimmed == "" || !settable(b, m) {
+		return false
+	}
+	e.SetText(m.Index, trimmed, true)
 	return true
 }

@@ -41,6 +41,9 @@ func adaptNamed(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bo
 	}
 	var edits []recovery.Edit
 	for _, name := range names {
+		if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, name+".") || strings.HasPrefix(n, name+"[") }) {
+			continue // another name says where in this field
+		}
 		e, ok := adapt(s, name, f)
 		if !ok {
 			return recovery.Action{}, false // the target would still refuse this field
@@ -86,13 +89,15 @@ func dropBetas(s *recovery.Situation, f *recovery.Failure) (a recovery.Action, o
 	return recovery.Action{Target: s.Current(f), Edits: edits, Account: true}, len(edits) > 0
 }
 
-// dropImplied removes a refused field that says what the request says without it.
+// dropImplied removes a refused field that says what the request says without it. Some servers name it by the path of another API.
 func dropImplied(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
-	v, _ := s.Exchange.Body.Field(f.Facts.Param)
-	if !recovery.Implied(f.Facts.Param, string(v)) || refusesDefault(s, f, f.Facts.Param) {
-		return recovery.Action{}, false
+	for _, name := range [...]string{f.Facts.Param, lastStep(f.Facts.Param)} {
+		v, _ := s.Exchange.Body.Field(name)
+		if recovery.Implied(name, string(v)) && !refusesDefault(s, f, name) {
+			return withEdit(s, f, recovery.Edit{Field: name, Drop: true, Value: string(v)})
+		}
 	}
-	return withEdit(s, f, recovery.Edit{Field: f.Facts.Param, Drop: true, Value: string(v)})
+	return recovery.Action{}, false
 }
 
 // refusesDefault reports whether the target refuses the request without the field, too: it was started without what tool_choice
@@ -182,6 +187,9 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		return ed, true
 	}
 	name = ownName(x.Body, name)
+	if _, has := x.Body.Field(name); !has && strings.Contains(name, "effort") && x.Body.Format().SystemOutside() {
+		name = "effort" // by the name of another API
+	}
 	if v, has := x.Body.Field(name); has && recovery.Droppable(name) {
 		ed := recovery.Edit{Field: name, Drop: true}
 		if f.Facts.OfValue && len(v) <= recovery.MaxValue {
@@ -210,6 +218,9 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		// The target refuses a part of this value and may accept another value.
 		return recovery.Edit{Field: field, Drop: true, Value: string(v)}, has && len(v) <= recovery.MaxValue
 	}
+	if ed, ok := refusedContent(s, name, f); ok {
+		return ed, true
+	}
 	field, ok := messageField(name)
 	if _, has := x.Body.Field(name); !has && recovery.MessageLabel(name) {
 		field, ok = name, true // some servers name the field without its path
@@ -230,6 +241,20 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	return recovery.Edit{}, false
 }
 
+// refusedContent returns the edit for the content of a message, if the request has one that not every server takes.
+func refusedContent(s *recovery.Situation, name string, f *recovery.Failure) (ed recovery.Edit, ok bool) {
+	if !strings.HasPrefix(name, "messages") || lastStep(name) != "content" {
+		return ed, false
+	}
+	for _, conform := range [...]string{recovery.ConformTextOnly, recovery.ConformContent, recovery.ConformEmpty} {
+		ed.Conform = conform
+		if s.Changes(s.Current(f), ed) {
+			return ed, true
+		}
+	}
+	return ed, false
+}
+
 // ownName returns the request's name for a field that a refusal names in another way: by another provider's word for thinking,
 // or by a member without the field that has it.
 func ownName(b *transcript.Body, name string) string {
@@ -238,6 +263,9 @@ func ownName(b *transcript.Body, name string) string {
 	}
 	if _, has := b.Field(name); has || strings.ContainsAny(name, ".[/") {
 		return name
+	}
+	if _, has := b.Field(recovery.Snake(name)); has {
+		return recovery.Snake(name)
 	}
 	for _, field := range thinkingFields {
 		if sameName(field, name) {

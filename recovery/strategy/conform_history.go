@@ -44,7 +44,7 @@ var historyEdits = []wordedEdit{
 	{reasoningDemanded, recovery.Edit{Conform: recovery.ConformThought}}, // an empty reasoning is refused in the same words
 	{[]string{
 		"unterminated string starting at", "expecting value: line", "expecting property name enclosed", "function arguments json", "function.arguments", "invalid function arguments",
-		"arguments must be valid json", "arguments is not valid json", "arguments are not valid json",
+		"arguments must be valid json", "tool_use.input: field required", "not a valid json string", "arguments is not valid json", "arguments are not valid json",
 		"arguments must be in json", "invalid tool call arguments", "arguments must be a json", "tool_use.input: input should be a valid dictionary",
 	}, recovery.Edit{Conform: recovery.ConformArguments}},
 	{[]string{
@@ -54,8 +54,9 @@ var historyEdits = []wordedEdit{
 	{[]string{
 		"non-empty content", "must be non-empty", "cannot be empty", "content is empty", "expected a string, got null", "content is required",
 		"must have non-empty", "content should not be empty", "empty content", "must not be empty", "may not be empty", "at least one parts field",
-		"contents.parts must not be empty", "empty text blocks", "content field is empty", "without content", "content blocks must be non-empty",
+		"contents.parts must not be empty", "empty text blocks", "content field is empty", "without content", "content blocks must be non-empty", "text` is not set", "text` is not present",
 	}, recovery.Edit{Conform: recovery.ConformEmpty}},
+	{[]string{"text` is not set", "text` is not present"}, recovery.Edit{Conform: recovery.ConformPadded}},
 	{[]string{
 		"invalid type: sequence, expected a string", "content must be a string", "content should be a string", "expected a string, got array",
 		"expected a string but got an array", "input should be a valid string",
@@ -77,7 +78,7 @@ var reasoningDemanded = []string{
 // toolNameRefused are words, in lower case, of refusals of a tool's name.
 var toolNameRefused = []string{
 	"function.name'", "function.name:", "function.name ", ".function.name", "].name': string", "invalid function name", "function name must", "tool name must", "invalid tool name",
-	"toolspec.name", "custom.name:", "function name is invalid", "tool names must", "name of the function",
+	"toolspec.name", "tooluse.name", "custom.name:", "function name is invalid", "tool names must", "name of the function",
 }
 
 // ConformHistory edits the parts of the conversation that a target refuses: calls and results that do not match, ids, the
@@ -95,7 +96,21 @@ func ConformHistory(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 			return a, true
 		}
 	}
-	return bySubject(s, f)
+	if a, ok := bySubject(s, f); ok {
+		return a, true
+	}
+	if f.Class() == recovery.InvalidRequest && !inHistoryOrTools(f.Facts.Param) {
+		if a, ok := adaptNamed(s, f); ok {
+			return a, true
+		}
+	}
+	return mendDefects(s, f)
+}
+
+// subjectEdit is the edit for refusals that are about something, in lower case.
+type subjectEdit struct {
+	about *recovery.Pattern
+	edit  recovery.Edit
 }
 
 // bySubject returns the attempt with an edit of what the refusal is about, if the request has it in a form that some server
@@ -118,6 +133,30 @@ func bySubject(s *recovery.Situation, f *recovery.Failure) (a recovery.Action, o
 	return a, false
 }
 
+// defects are the edits of what hardly any server takes: they change only a history that is broken.
+var defects = []recovery.Edit{{Conform: recovery.ConformPairing}, {Conform: recovery.ConformArguments}, {Conform: recovery.ConformEmpty}}
+
+// mendDefects returns the attempt without the defects of the history, if the refusal names nothing else that the request has. What was
+// refused is not known, so nothing is learnt.
+func mendDefects(s *recovery.Situation, f *recovery.Failure) (a recovery.Action, ok bool) {
+	if !unnamed.MatchString(refusalText(f)) {
+		return a, false
+	}
+	for _, ed := range defects {
+		if one, ok := withEdit(s, f, ed); ok {
+			a.Target, a.Edits, a.Once = one.Target, append(a.Edits, one.Edits...), true
+		}
+	}
+	if len(a.Edits) == 0 && strings.Contains(refusalText(f), "message") {
+		return withEdit(s, f, recovery.Edit{Conform: recovery.ConformTextOnly})
+	}
+	return a, len(a.Edits) > 0
+}
+
+// unnamed matches refusals of the whole request, or of its messages as a whole.
+var unnamed = recovery.NewPattern(`\b(?:invalid|illegal|incorrect|improperly|malformed|wrong|not valid)\b.{0,40}\b(?:request|param(?:eter)?s?|messages?|body|argument|input|format)\b|` +
+	`\b(?:request|param(?:eter)?s?|messages?|body|argument|input)\b.{0,40}\b(?:invalid|illegal|incorrect|malformed|wrong|not valid|error)\b|参数有误|参数错误`)
+
 // echoed reports whether a passage of a refusal stands in the request with the words before or behind it. Then the client may
 // have written it, and nothing is learnt from it for others.
 func echoed(request []byte, text string, from, to int) bool {
@@ -128,26 +167,28 @@ func echoed(request []byte, text string, from, to int) bool {
 }
 
 // schemaMeant matches refusals of a schema that are not known as such.
-var schemaMeant = recovery.NewPattern(`\bschema\b|\$defs|\$ref\b`)
+var schemaMeant = recovery.NewPattern(`\bschemas?\b|\$defs|\$ref\b|'strict'|\bstrict=|nesting depth|function format`)
 
 // subjectEdits are the edits by what a refusal is about, in the order in which they are tried. Each changes only requests
 // that have what it is about.
-var subjectEdits = []struct {
-	about *recovery.Pattern // in lower case
-	edit  recovery.Edit
-}{
+var subjectEdits = []subjectEdit{
 	{recovery.NewPattern(`\bmessages?\b[^.]{0,60}\bname\b|\bname\b[^.]{0,60}\bmessages?\b`), recovery.Edit{Conform: recovery.ConformField, Field: "name"}},
-	{recovery.NewPattern(`\b(?:array|list|sequence)\b.{0,80}\bstring|string\b.{0,80}\b(?:array|list|sequence)\b|content[^ ]{0,30}\.str\b|instance of content\b|untagged enum`), recovery.Edit{Conform: recovery.ConformTextOnly}},
-	{recovery.NewPattern(`content[^.]{0,40}\b(?:nil|null|none|nonetype|missing|required|undefined)\b|either 'content' or 'tool_calls'`), recovery.Edit{Conform: recovery.ConformContent}},
-	{recovery.NewPattern(`\b(?:content|text|message)s?\b.{0,80}\b(?:blank|empty|whitespace|nothing)\b|\b(?:blank|empty|non-?whitespace)\b[^.]{0,40}\b(?:content|text|message)|content[^.]{0,20}\b(?:or|and)\b[^.]{0,4}tool_calls|last role|must end with`), recovery.Edit{Conform: recovery.ConformEmpty}},
-	{recovery.NewPattern(`\b(?:assistant|user) messages\b|\broles?\b|\bturns?\b`), recovery.Edit{Conform: recovery.ConformAlternate}},
+	{recovery.NewPattern(`\bsingle tool[- ]calls?\b|\bone tool[- ]call\b|parallel tool[- ]calls?`), recovery.Edit{Conform: recovery.ConformSingle}},
+	{recovery.NewPattern(`\b(?:array|list|sequence)\b.{0,80}\bstring|string\b.{0,80}\b(?:array|list|sequence)\b|content.{0,30}\bstr(?:ing)?\b|instance of content\b|untagged enum|single .?text.? element`), recovery.Edit{Conform: recovery.ConformTextOnly}},
+	{recovery.NewPattern(`content[^.]{0,40}\b(?:nil|null|none|nonetype|missing|required|undefined)\b|either 'content' or 'tool_calls'|invalid 'content' field`), recovery.Edit{Conform: recovery.ConformContent}},
+	{recovery.NewPattern(`\b(?:content|text|message)s?\b.{0,80}\b(?:blank|empty|whitespace|nothing|at least one|length must)\b|\b(?:blank|empty|non-?whitespace)\b[^.]{0,40}\b(?:content|text|message)|content[^.]{0,20}\b(?:or|and)\b[^.]{0,4}tool_calls|last role|must end with`), recovery.Edit{Conform: recovery.ConformEmpty}},
+	{recovery.NewPattern(`trailing (?:whitespace|blank|space)`), recovery.Edit{Conform: recovery.ConformTrimmed}},
+	{recovery.NewPattern(`\b(?:assistant|user) messages\b|\broles?\b|\bturns?\b|\balternat|交替`), recovery.Edit{Conform: recovery.ConformAlternate}},
+	{recovery.NewPattern(`\bttl\b`), recovery.Edit{Conform: recovery.ConformNested, Field: "cache_control.ttl"}},
 	{recovery.NewPattern(`cache_control`), recovery.Edit{Conform: recovery.ConformNested, Field: "cache_control"}},
 	{recovery.NewPattern(`names? must be unique|duplicate (?:tool|function)`), recovery.Edit{Conform: recovery.ConformUnique}},
-	{recovery.NewPattern(`(?:start|begin)s? with an? '?user|first message|first (?:turn|role)|'user' role`), recovery.Edit{Conform: recovery.ConformUserFirst}},
-	{recovery.NewPattern(`function_?response\.name|(?:tool|result)s?\b[^.]{0,40}\bname\b`), recovery.Edit{Conform: recovery.ConformResults}},
-	{recovery.NewPattern(`\brole\b[^.]{0,80}\bsystem\b|developer`), recovery.Edit{Role: "developer", Rename: "system"}},
+	{recovery.NewPattern(`(?:start|begin)s? with an? '?user|first message|first (?:turn|role)|'user' role|no user|role of user|after a user turn`), recovery.Edit{Conform: recovery.ConformUserFirst}},
+	{recovery.NewPattern(`function_?response\.name|(?:tool (?:message|response)|result)s?\b[^.]{0,40}\bname\b`), recovery.Edit{Conform: recovery.ConformResults}},
+	{recovery.NewPattern(`\brole\b|developer`), recovery.Edit{Role: "developer", Rename: "system"}},
+	{recovery.NewPattern(`\bsystem (?:role|messages?|prompts?|instructions?)\b.{0,30}\b(?:not|un)`), recovery.Edit{Conform: recovery.ConformNoSystem}},
 	{recovery.NewPattern(`\bsystem\b`), recovery.Edit{Conform: recovery.ConformOneSystem}},
 	{recovery.NewPattern(`untagged enum|\breasoning\b|\bthinking\b`), recovery.Edit{Conform: recovery.ConformReasoning}},
+	{recovery.NewPattern(`both content and (?:thinking|reasoning)`), recovery.Edit{Conform: recovery.ConformField, Field: recovery.ThoughtField}},
 	{recovery.NewPattern(`\btools?\b|toolconfig`), recovery.Edit{Conform: recovery.ConformStubTools}},
 }
 

@@ -41,13 +41,20 @@ func TrimSchema(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bo
 	}
 	text := f.Signal.Message
 	lower := strings.ToLower(text)
-	if strings.Contains(lower, "is required to be supplied") || strings.Contains(lower, "strict") {
+	if strictMeant.MatchString(lower) {
 		if a, ok := editTools(s, f, recovery.ConformStrict); ok {
 			return a, true
 		}
 	}
 	if a, ok := byWords(s, f, lower, schemaEdits); ok {
 		return a, true
+	}
+	for _, m := range partEdits {
+		if m.about.MatchString(lower) {
+			if a, ok := editTools(s, f, m.edit.Conform); ok {
+				return a, true
+			}
+		}
 	}
 	// One action removes all named keywords, since each would cost a refusal otherwise.
 	a := recovery.Action{Target: s.Current(f)}
@@ -84,8 +91,20 @@ func TrimSchema(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bo
 // rootWanted matches the refusal of a schema that is no object with properties.
 var rootWanted = recovery.NewPattern(`parameters"?[,.]\s*"?(?:type|properties)\b`)
 
+// strictMeant matches refusals of schemas that the provider compiles because the tool is strict.
+var strictMeant = recovery.NewPattern(`is required to be supplied|strict|\bgrammar is too\b|grammar compilation|complex for compilation`)
+
+// partEdits are the edits of parts of schemas by what a refusal is about: schemas that are nested too deep or within themselves,
+// enumerations of numbers, fields beside alternatives, empty descriptions.
+var partEdits = []subjectEdit{
+	{recovery.NewPattern(`nest(?:ing|ed)\b.{0,30}(?:depth|level|deep)|schema depth|depth.{0,30}\b(?:exceed|limit|maximum)|recursive`), recovery.Edit{Conform: recovery.ConformFlat}},
+	{recovery.NewPattern(`enum.{0,40}\b(?:type_)?string`), recovery.Edit{Conform: recovery.ConformEnum}},
+	{recovery.NewPattern(`alongside any_?of`), recovery.Edit{Conform: recovery.ConformAlone}},
+	{recovery.NewPattern(`\bdescription\b.{0,90}(?:empty|greater than or equal|at least)`), recovery.Edit{Conform: recovery.ConformUntold}},
+}
+
 // typesWanted matches refusals of parts of a schema without a type, with a type beside alternatives, or of references.
-var typesWanted = recovery.NewPattern(`'type'|\btype\b[^.]{0,20}(?:is not|not) defined|anyof|\$ref|\$defs|references?\b`)
+var typesWanted = recovery.NewPattern(`'type'|\btype\b[^.]{0,20}(?:is not|not) defined|anyof|any_of|\$ref|\$defs|references?\b|unhashable|type: .?list|unrecognized schema`)
 
 // editTools makes an edit of the tool that the refusal names or, if another one is refused then, of all tools. The cause may be a tool
 // of this client, so that nothing is remembered for the tools of others.

@@ -331,3 +331,44 @@ func (e *Editor) EmptyArguments(c ToolCall) bool {
 	e.Replace(c.Span, String("{}"))
 	return true
 }
+
+// SplitCalls gives each call of message i of a chat completion but the first a message of its own, with its result behind it. Each call must
+// have one result, directly behind the message. It reports whether it changed anything.
+func (e *Editor) SplitCalls(i int) bool {
+	list := e.body.Messages()
+	calls := list[i].ToolCalls()
+	behind := i + 1 + len(calls)
+	if e.body.format != Chat || len(calls) < 2 || behind > len(list) || behind < len(list) && list[behind].Role == RoleTool {
+		return false
+	}
+	results := make(map[string]int, len(calls))
+	for j := i + 1; j < behind; j++ {
+		if list[j].Role == RoleTool {
+			results[list[j].ToolCallID()] = j
+		}
+	}
+	raw, _ := list[i].Field("tool_calls")
+	var each [][]byte
+	for call := range elementsOf(raw) {
+		each = append(each, call)
+	}
+	for _, c := range calls {
+		if _, ok := results[c.ID]; !ok || len(results) != len(calls) || len(each) != len(calls) {
+			return false
+		}
+	}
+	e.SetMessageField(i, "tool_calls", List(each[:1]))
+	for k, c := range calls[1:] {
+		alone := append([]byte(`{"role":"assistant","content":null,"tool_calls":`), List(each[k+1:k+2])...)
+		result := list[results[c.ID]].Raw()
+		e.RemoveMessage(results[c.ID])
+		for _, raw := range [][]byte{append(alone, '}'), result} {
+			if behind < len(list) {
+				e.InsertMessage(behind, raw)
+			} else {
+				e.AppendMessage(raw)
+			}
+		}
+	}
+	return true
+}

@@ -23,6 +23,13 @@ func (e *Editor) DropNested(field string) bool {
 	})
 }
 
+// DropEmptyDescriptions removes descriptions of tools that say nothing. It reports whether there was any.
+func (e *Editor) DropEmptyDescriptions() bool {
+	return e.nested(func(n int, member string, v []byte) ([]byte, bool) {
+		return nil, n < 0 && member == "description" && string(v) == `""`
+	})
+}
+
 // DropCacheMarks removes the first n marks of the prompt cache: those of the history, then those of
 // tools and instructions. It returns false if there are fewer.
 func (e *Editor) DropCacheMarks(n int) bool {
