@@ -200,6 +200,9 @@ var formChecks = map[string]func(b gjson.Result, arg string) bool{
 	},
 	"thinking": func(b gjson.Result, _ string) bool { return !b.Get("enable_thinking").Bool() },
 	"not":      func(b gjson.Result, _ string) bool { return !strings.Contains(b.Get("tools").Raw, `"strict":true`) },
+	"short": func(b gjson.Result, _ string) bool {
+		return !slices.ContainsFunc(b.Get("tools.#.function.name").Array(), func(r gjson.Result) bool { return len(r.Str) > 64 })
+	},
 	"root": func(b gjson.Result, _ string) bool {
 		return everyTool(b, func(p gjson.Result) bool { return p.Get("properties").IsObject() })
 	},
@@ -256,6 +259,89 @@ var formChecks = map[string]func(b gjson.Result, arg string) bool{
 		v := b.Get(arg)
 		return !v.Exists() || strings.Contains(arg, "#") && len(v.Array()) == 0
 	},
+	"depth": func(b gjson.Result, arg string) bool {
+		most, err := strconv.Atoi(arg)
+		return err == nil && everyTool(b, func(p gjson.Result) bool { return schemaDepth(p) <= most })
+	},
+	"enum": func(b gjson.Result, _ string) bool {
+		return !schemaWith(b.Get("tools"), func(v gjson.Result) bool { return v.Get("enum.0").Exists() && v.Get("enum.0").Type != gjson.String })
+	},
+	"anyOf": func(b gjson.Result, _ string) bool {
+		return !schemaWith(b.Get("tools"), func(v gjson.Result) bool { return v.Get("anyOf").IsArray() && len(v.Map()) > 1 })
+	},
+	"required": func(b gjson.Result, _ string) bool {
+		return everyTool(b, func(p gjson.Result) bool {
+			return !slices.ContainsFunc(p.Get("required").Array(), func(r gjson.Result) bool { return !p.Get("properties." + r.Str).Exists() })
+		})
+	},
+	"described": func(b gjson.Result, _ string) bool {
+		return !slices.ContainsFunc(b.Get("tools").Array(), func(r gjson.Result) bool {
+			d := r.Get("function.description")
+			return d.Exists() && d.Str == ""
+		})
+	},
+	"json": func(b gjson.Result, _ string) bool {
+		return everyCall(b, func(c gjson.Result) bool { return gjson.Valid(c.Get("function.arguments").Str) })
+	},
+	"call": func(b gjson.Result, _ string) bool {
+		return everyCall(b, func(c gjson.Result) bool { return safeName.MatchString(c.Get("function.name").Str) })
+	},
+	"single": func(b gjson.Result, _ string) bool {
+		return !slices.ContainsFunc(b.Get("messages.#.tool_calls").Array(), func(r gjson.Result) bool { return len(r.Array()) > 1 })
+	},
+	"reasoned": func(b gjson.Result, _ string) bool {
+		return !slices.ContainsFunc(b.Get(`messages.#(role=="assistant")#`).Array(), func(r gjson.Result) bool { return r.Get("reasoning_content").Str == "" })
+	},
+	"padded": func(b gjson.Result, _ string) bool {
+		return !slices.ContainsFunc(b.Get(`messages.#(role=="assistant")#`).Array(), func(r gjson.Result) bool { return r.Get("content").Str == "" })
+	},
+	"trimmed": func(b gjson.Result, _ string) bool {
+		list := b.Get("messages").Array()
+		last := list[len(list)-1].Get("content")
+		return last.Str == strings.TrimRight(last.Str, " \n")
+	},
+	"system": func(b gjson.Result, arg string) bool {
+		said := strings.Count(roles(b), "system ")
+		switch arg {
+		case "none":
+			return said == 0
+		case "one":
+			return said == 1 && strings.HasPrefix(roles(b), "system ")
+		}
+		return strings.HasPrefix(roles(b), strings.Repeat("system ", said)) // at the beginning
+	},
+	"filled": func(b gjson.Result, _ string) bool {
+		return !slices.ContainsFunc(b.Get(`messages.#(role=="tool")#.content`).Array(), func(r gjson.Result) bool { return strings.TrimSpace(r.String()) == "" })
+	},
+	"types": func(b gjson.Result, _ string) bool {
+		return !schemaWith(b.Get("tools"), func(v gjson.Result) bool { return v.Get("type").IsArray() })
+	},
+	"uses": func(b gjson.Result, _ string) bool {
+		seen := map[string]bool{}
+		for _, r := range b.Get(`messages.#.content.#(type=="tool_use")#.id|@flatten`).Array() {
+			if seen[r.Str] {
+				return false
+			}
+			seen[r.Str] = true
+		}
+		return true
+	},
+}
+
+var safeName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// everyCall reports whether a condition holds for every call of the history.
+func everyCall(b gjson.Result, holds func(call gjson.Result) bool) bool {
+	return !slices.ContainsFunc(b.Get("messages.#.tool_calls|@flatten").Array(), func(c gjson.Result) bool { return !holds(c) })
+}
+
+// schemaDepth returns the nesting of objects in a schema.
+func schemaDepth(v gjson.Result) int {
+	deepest := 0
+	for _, p := range v.Get("properties").Map() {
+		deepest = max(deepest, schemaDepth(p))
+	}
+	return deepest + 1
 }
 
 var sameTurns = regexp.MustCompile(`user user |assistant assistant `)
