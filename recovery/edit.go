@@ -172,7 +172,7 @@ func Implied(field, value string) bool {
 	}
 	switch field + " " + b.String() {
 	case "parallel_tool_calls true", "tools []", "functions []", "n 1", `response_format {"type":"text"}`, "logprobs false",
-		"top_logprobs 0", "logit_bias {}", "stop []", `modalities ["text"]`, `service_tier "auto"`, `tool_choice "auto"`, `tool_choice {"type":"auto"}`, "plugins []", "transforms []":
+		"top_logprobs 0", "stop []", `modalities ["text"]`, `service_tier "auto"`, `tool_choice "auto"`, `tool_choice {"type":"auto"}`, "plugins []", "transforms []":
 		return true
 	}
 	return false

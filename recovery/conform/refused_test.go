@@ -1,6 +1,7 @@
 package conform_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -13,6 +14,13 @@ func TestRefusedForms(t *testing.T) {
 	gone := `{"role":"user","content":[{"type":"text","text":"[image_url removed: this model takes no more of them]"}]}`
 	call := func(arguments string) string {
 		return `{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":` + arguments + `}}]}`
+	}
+	nested := func(inner string) string {
+		level := `{"type":"object","properties":{"a":`
+		return strings.Repeat(level, 4) + inner + strings.Repeat("}}", 4)
+	}
+	schema := func(parameters string) string {
+		return `{"type":"function","function":{"name":"f","parameters":` + parameters + `}}`
 	}
 	tools := func(list string) string { return `{"model":"m","messages":[],"tools":[` + list + `]}` }
 	for _, c := range []struct {
@@ -53,6 +61,24 @@ func TestRefusedForms(t *testing.T) {
 		{recovery.Edit{Conform: recovery.ConformNoTools}, `{"messages":[],"tool_choice":"auto","parallel_tool_calls":true}`, `{"messages":[]}`},
 		{recovery.Edit{Conform: recovery.ConformNoTools}, `{"messages":[],"tool_choice":"required","tools":[]}`, ""},
 		{recovery.Edit{Conform: recovery.ConformOption, Field: "output_config.effort"}, `{"messages":[],"output_config":{ "effort": "high" }}`, `{"messages":[]}`},
+		{recovery.Edit{Conform: recovery.ConformSingle}, history("u go", "c x,y", "r y=b", "r x=a", "u on"), history("u go", "c x", "r x=a", "c y", "r y=b", "u on")},
+		{recovery.Edit{Conform: recovery.ConformSingle}, history("u go", "c x,y", "r x=a", "u on"), ""},
+		{recovery.Edit{Conform: recovery.ConformNoSystem}, history("s one", "u hi", "a yes", "s two"), history("u one\n\nhi", "a yes", "u two")},
+		{recovery.Edit{Conform: recovery.ConformNoSystem}, history("s one", "a yes"), history("u one", "a yes")},
+		{recovery.Edit{Conform: recovery.ConformTrimmed}, history("u hi", "a yes "), history("u hi", "a yes")},
+		{recovery.Edit{Conform: recovery.ConformTrimmed}, history("u hi", "a yes ", "u on "), ""},
+		{recovery.Edit{Conform: recovery.ConformFlat}, tools(schema(nested(`{"type":"object","description":"Where.","properties":{"e":{"type":"string"}}}`))), tools(schema(nested(`{"type":"object","description":"Where. (its parts are not listed)"}`)))},
+		{recovery.Edit{Conform: recovery.ConformFlat}, tools(schema(nested(`{"type":"array","items":{"type":"string"}}`))), ""},
+		{recovery.Edit{Conform: recovery.ConformFlat}, tools(schema(`{"type":"object","properties":{"a":{"type":"string"}}}`)), ""},
+		{recovery.Edit{Conform: recovery.ConformAlone}, tools(schema(`{"type":"object","properties":{"a":{"description":"Which.","anyOf":[{"type":"string"},{"type":"integer"}],"default":1}}}`)),
+			tools(schema(`{"type":"object","properties":{"a":{"anyOf":[{"type":"string","description":"Which."},{"type":"integer"}]}}}`))},
+		{recovery.Edit{Conform: recovery.ConformEnum}, tools(schema(`{"type":"object","properties":{"enum":{"type":"integer","enum":[1,2]},"b":{"enum":["x"]}}}`)),
+			tools(schema(`{"type":"object","properties":{"enum":{"type":"integer"},"b":{"enum":["x"]}}}`))},
+		{recovery.Edit{Conform: recovery.ConformTyped}, tools(schema(`{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"type":["string","integer"]}},"required":["a","c"]}`)),
+			tools(schema(`{"type":"object","properties":{"a":{"type":"string"},"b":{"anyOf":[{"type":"string"},{"type":"integer"}]}},"required":["a"]}`))},
+		{recovery.Edit{Conform: recovery.ConformUntold}, tools(`{"type":"function","function":{"name":"f","description":"","parameters":{"properties":{"description":""}}}}`),
+			tools(`{"type":"function","function":{"name":"f","parameters":{"properties":{"description":""}}}}`)},
+		{recovery.Edit{Conform: recovery.ConformPadded}, body(call(`"{}"`)), body(strings.Replace(call(`"{}"`), "null", `" "`, 1))},
 		{recovery.Edit{Conform: recovery.ConformMedia, Field: "2"}, body(image + "," + image + "," + image), body(gone + "," + image + "," + image)},
 		{recovery.Edit{Conform: recovery.ConformMedia, Field: "3"}, body(image + "," + image + "," + image), ""},
 	} {

@@ -19,11 +19,11 @@ type typer struct {
 	alone bool // nothing stands beside alternatives
 }
 
-// The limits for the nesting of schemas and of references within each other: maxFlat is below what any server takes, which count
-// ten levels of JSON, and a schema is two.
+// The limits for the nesting of schemas and of references within each other. Servers count ten levels of JSON, of which each schema is
+// two; maxFlat is below that.
 const (
 	maxTyped = 16
-	maxFlat  = 4
+	maxFlat  = 3
 )
 
 // typed returns a schema in the form of t, and false if it has it already.
@@ -97,8 +97,12 @@ func (t *typer) withoutParts(dst []byte, v gjson.Result) []byte {
 	if to, ok := t.target(v); ok {
 		v = to
 	}
+	deep := hasParts(v) || hasParts(v.Get("items")) || v.Get("items.items").Exists()
+	if !deep && v.Get("type").Type == gjson.String {
+		return append(dst, v.Raw...)
+	}
 	said := v.Get("description").Str
-	if v.Get("properties").Exists() || v.Get("items").Exists() {
+	if deep {
 		said = strings.TrimSpace(said + " (its parts are not listed)")
 	}
 	dst = append(dst, `{"type":"`+typeOf(v)+`"`...)
@@ -109,6 +113,11 @@ func (t *typer) withoutParts(dst []byte, v gjson.Result) []byte {
 		dst = append(append(dst, `,"description":`...), transcript.String(said)...)
 	}
 	return append(dst, '}')
+}
+
+// hasParts reports whether a schema has properties or alternatives of its own.
+func hasParts(v gjson.Result) bool {
+	return v.Get("properties").Exists() || v.Get("anyOf").Exists() || v.Get("$ref").Exists()
 }
 
 // oneType returns a list of types as one, or as alternatives. A value that may be null may be left out as well.

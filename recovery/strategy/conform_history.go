@@ -99,7 +99,7 @@ func ConformHistory(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	if a, ok := bySubject(s, f); ok {
 		return a, true
 	}
-	if f.Class() == recovery.InvalidRequest && !inHistoryOrTools(f.Facts.Param) {
+	if option, _, _ := strings.Cut(f.Facts.Param, "."); f.Class() == recovery.InvalidRequest && recovery.Droppable(option) {
 		if a, ok := adaptNamed(s, f); ok {
 			return a, true
 		}
@@ -185,8 +185,8 @@ var subjectEdits = []subjectEdit{
 	{recovery.NewPattern(`(?:start|begin)s? with an? '?user|first message|first (?:turn|role)|'user' role|no user|role of user|after a user turn`), recovery.Edit{Conform: recovery.ConformUserFirst}},
 	{recovery.NewPattern(`function_?response\.name|(?:tool (?:message|response)|result)s?\b[^.]{0,40}\bname\b`), recovery.Edit{Conform: recovery.ConformResults}},
 	{recovery.NewPattern(`\brole\b|developer`), recovery.Edit{Role: "developer", Rename: "system"}},
-	{recovery.NewPattern(`\bsystem (?:role|messages?|prompts?|instructions?)\b.{0,30}\b(?:not|un)`), recovery.Edit{Conform: recovery.ConformNoSystem}},
 	{recovery.NewPattern(`\bsystem\b`), recovery.Edit{Conform: recovery.ConformOneSystem}},
+	{recovery.NewPattern(`\bsystem (?:role|messages?|prompts?|instructions?)\b.{0,20}\b(?:not (?:be )?(?:supported|enabled)|unsupported)\b`), recovery.Edit{Conform: recovery.ConformNoSystem}},
 	{recovery.NewPattern(`untagged enum|\breasoning\b|\bthinking\b`), recovery.Edit{Conform: recovery.ConformReasoning}},
 	{recovery.NewPattern(`both content and (?:thinking|reasoning)`), recovery.Edit{Conform: recovery.ConformField, Field: recovery.ThoughtField}},
 	{recovery.NewPattern(`\btools?\b|toolconfig`), recovery.Edit{Conform: recovery.ConformStubTools}},
