@@ -160,19 +160,20 @@ func Droppable(field string) bool {
 	return false
 }
 
-// Implied reports whether a field with this value, as JSON, says what the request says without it: it is null, empty, an empty
+// Implied reports whether a field with this value, as JSON, says what the request says without it: it is null, an empty
 // list of offers, or the API's own default. Such a field may be removed whatever its meaning.
 func Implied(field, value string) bool {
 	var b bytes.Buffer
 	if len(value) > MaxValue || json.Compact(&b, []byte(value)) != nil {
 		return false
 	}
-	if b.String() == "null" || b.String() == "{}" { // an object without members as well, as an abort signal is written
+	if b.String() == "null" {
 		return field != "model" && field != "messages" && field != "input"
 	}
 	switch field + " " + b.String() {
 	case "parallel_tool_calls true", "tools []", "functions []", "n 1", `response_format {"type":"text"}`, "logprobs false",
-		"top_logprobs 0", "stop []", `modalities ["text"]`, `service_tier "auto"`, `tool_choice "auto"`, `tool_choice {"type":"auto"}`, "plugins []", "transforms []":
+		"top_logprobs 0", "logit_bias {}", "stop []", `modalities ["text"]`, `service_tier "auto"`, `tool_choice "auto"`, `tool_choice {"type":"auto"}`, "plugins []", "transforms []",
+		"signal {}": // an abort signal of JavaScript, as JSON
 		return true
 	}
 	return false

@@ -36,6 +36,8 @@ func TestEdits(t *testing.T) {
 		{recovery.Edit{Field: "seed", Drop: true}, "refuses seed", true},
 		{recovery.Edit{Field: "seed", Drop: true, Value: "9"}, "refuses 9 as seed", true},
 		{recovery.Edit{Field: "tools", Drop: true}, "refuses tools", false},
+		{recovery.Edit{Field: "signal", Drop: true, Value: "{}"}, "refuses {} as signal", true},
+		{recovery.Edit{Field: "web_search_options", Drop: true, Value: "{}"}, "refuses {} as web_search_options", false}, // it turns the search on
 		{recovery.Edit{Field: "max_tokens", Rename: "max_completion_tokens"}, "takes max_tokens as max_completion_tokens", true},
 		{recovery.Edit{Field: "max_completion_tokens", Rename: "max_tokens"}, "takes max_completion_tokens as max_tokens", true},
 		{recovery.Edit{Field: "max_tokens", Rename: "x"}, "takes max_tokens as x", false},

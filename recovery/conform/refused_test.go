@@ -79,6 +79,7 @@ func TestRefusedForms(t *testing.T) {
 		{recovery.Edit{Conform: recovery.ConformUntold}, tools(`{"type":"function","function":{"name":"f","description":"","parameters":{"properties":{"description":""}}}}`),
 			tools(`{"type":"function","function":{"name":"f","parameters":{"properties":{"description":""}}}}`)},
 		{recovery.Edit{Conform: recovery.ConformPadded}, body(call(`"{}"`)), body(strings.Replace(call(`"{}"`), "null", `" "`, 1))},
+		{recovery.Edit{Conform: recovery.ConformArguments}, body(`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"custom","custom":{"name":"apply_patch","input":"*** Begin Patch"}}]}`), ""},
 		{recovery.Edit{Conform: recovery.ConformMedia, Field: "2"}, body(image + "," + image + "," + image), body(gone + "," + image + "," + image)},
 		{recovery.Edit{Conform: recovery.ConformMedia, Field: "3"}, body(image + "," + image + "," + image), ""},
 	} {

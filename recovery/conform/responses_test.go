@@ -97,6 +97,27 @@ func TestResponsesChained(t *testing.T) {
 	}
 }
 
+// Items that are no messages have no text, and the input of a custom tool is any text.
+func TestResponsesItemsStay(t *testing.T) {
+	const user = `{"type":"message","role":"user","content":"go"}`
+	for _, item := range []string{
+		`{"type":"compaction","encrypted_content":"x"}`,
+		`{"type":"item_reference","id":"msg_1"}`,
+		`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"a"}}`,
+		`{"type":"custom_tool_call","call_id":"c1","name":"apply_patch","input":"*** Begin Patch"}`,
+	} {
+		for _, raw := range []string{`{"input":[` + user + `,` + item + `]}`, `{"input":[` + item + `,` + user + `]}`} {
+			for _, name := range []string{recovery.ConformArguments, recovery.ConformEmpty} {
+				b := recoverytest.Parse(t, raw, transcript.Responses)
+				if e := b.Edit(); (conform.Conformer{}).Conform(b, e, recovery.Edit{Conform: name}) {
+					out, _ := e.Apply()
+					t.Errorf("%s of\n%s\nis\n%s", name, raw, out)
+				}
+			}
+		}
+	}
+}
+
 // Fields of items that a server does not know go, but ids that are all there is stay.
 func TestResponsesFields(t *testing.T) {
 	const raw = `{"input":[{"type":"reasoning","id":"rs_1","status":"completed"},{"type":"function_call","id":"fc_1","call_id":"c","name":"n","arguments":"{}","status":"completed"},` +

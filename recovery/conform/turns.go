@@ -109,10 +109,10 @@ func fillEmpty(b *transcript.Body, e *transcript.Editor) bool {
 		if strings.TrimSpace(m.Text()) != "" || m.Shape().Media > 0 || !settable(b, m) {
 			continue
 		}
-		_, told := m.Content()
+		if _, told := m.Content(); !told && b.PairsAnywhere() {
+			continue // no message, or a result without text, as of a search for tools
+		}
 		switch {
-		case m.Role == transcript.RoleTool && !told && b.PairsAnywhere():
-			continue // a result without text, as of a search for tools
 		case m.Role == transcript.RoleTool:
 			e.SetText(i, emptyResult, false)
 		case len(m.ToolCalls()) > 0:

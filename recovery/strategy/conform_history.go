@@ -136,8 +136,9 @@ func bySubject(s *recovery.Situation, f *recovery.Failure) (a recovery.Action, o
 // defects are the edits of what hardly any server takes: they change only a history that is broken.
 var defects = []recovery.Edit{{Conform: recovery.ConformPairing}, {Conform: recovery.ConformArguments}, {Conform: recovery.ConformEmpty}}
 
-// mendDefects returns the attempt without the defects of the history, if the refusal names nothing else that the request has. What was
-// refused is not known, so nothing is learnt.
+// mendDefects returns the attempt without the defects of the history, if the refusal names nothing else that the request has. Which of
+// them was refused is not known, so nothing is learnt. If there are none, and the refusal is about messages, their lists of texts become
+// strings; a target that then answers takes only these.
 func mendDefects(s *recovery.Situation, f *recovery.Failure) (a recovery.Action, ok bool) {
 	if !unnamed.MatchString(refusalText(f)) {
 		return a, false
@@ -178,7 +179,7 @@ var subjectEdits = []subjectEdit{
 	{recovery.NewPattern(`content[^.]{0,40}\b(?:nil|null|none|nonetype|missing|required|undefined)\b|either 'content' or 'tool_calls'|invalid 'content' field`), recovery.Edit{Conform: recovery.ConformContent}},
 	{recovery.NewPattern(`\b(?:content|text|message)s?\b.{0,80}\b(?:blank|empty|whitespace|nothing|at least one|length must)\b|\b(?:blank|empty|non-?whitespace)\b[^.]{0,40}\b(?:content|text|message)|content[^.]{0,20}\b(?:or|and)\b[^.]{0,4}tool_calls|last role|must end with`), recovery.Edit{Conform: recovery.ConformEmpty}},
 	{recovery.NewPattern(`trailing (?:whitespace|blank|space)`), recovery.Edit{Conform: recovery.ConformTrimmed}},
-	{recovery.NewPattern(`\b(?:assistant|user) messages\b|\broles?\b|\bturns?\b|\balternat|交替`), recovery.Edit{Conform: recovery.ConformAlternate}},
+	{recovery.NewPattern(`\b(?:assistant|user) messages\b|\broles?\b|\bturns?\b|\balternat(?:e|es|ing)\b|交替`), recovery.Edit{Conform: recovery.ConformAlternate}},
 	{recovery.NewPattern(`\bttl\b`), recovery.Edit{Conform: recovery.ConformNested, Field: "cache_control.ttl"}},
 	{recovery.NewPattern(`cache_control`), recovery.Edit{Conform: recovery.ConformNested, Field: "cache_control"}},
 	{recovery.NewPattern(`names? must be unique|duplicate (?:tool|function)`), recovery.Edit{Conform: recovery.ConformUnique}},

@@ -165,7 +165,11 @@ func (chat) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
 			f = callIn(custom, "", "input")
 		}
 		f.id = id
-		calls = append(calls, b.callOf(f))
+		c := b.callOf(f)
+		if custom != nil {
+			c.kind = "custom"
+		}
+		calls = append(calls, c)
 	}
 	return calls
 }

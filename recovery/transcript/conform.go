@@ -313,9 +313,9 @@ func (e *Editor) DropEmptyTexts(i int) (changed bool) {
 }
 
 // EmptyArguments replaces the arguments of a call by {} if they are not valid for the format:
-// an object in the Messages API, elsewhere JSON. It reports whether it replaced them.
+// an object in the Messages API, elsewhere JSON. The input of a custom tool may be any text. It reports whether it replaced them.
 func (e *Editor) EmptyArguments(c ToolCall) bool {
-	if c.Span.End == c.Span.Start {
+	if c.Span.End == c.Span.Start || strings.HasPrefix(c.kind, "custom") {
 		return false
 	}
 	if e.body.format == Messages {

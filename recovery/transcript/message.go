@@ -30,7 +30,7 @@ type ToolCall struct {
 	// there are none. IDSpan is that of the id.
 	Span, IDSpan Span
 
-	kind string // the type of the call's item in the Responses API, which decides the type of its result; else ""
+	kind string // the type of the call's item in the Responses API, which decides the type of its result; "custom" for a custom tool of chat completions; else ""
 	said string // the decoded arguments, if the call is short; see callOf
 }
 
