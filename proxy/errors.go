@@ -115,7 +115,7 @@ func (s *Server) onError(err error, c echo.Context) {
 	if !own.reported && own.Code != "not_ready" && own.Code != "unknown_path" && own.Code != "method_not_allowed" {
 		s.report(c, own)
 	}
-	if own.respond(c) == nil { // else the client has left
+	if own.respond(c) == nil && !s.uploads.stopped() { // else the client has left, or a stop would wait for its body
 		discard(c)
 	}
 }
