@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // TestAnswersDuringUploads: an upstream may answer a forwarded upload before it has
@@ -56,6 +58,38 @@ func TestAnswersDuringUploads(t *testing.T) {
 					all.Wait()
 				})
 			}
+		}
+	}
+}
+
+// On HTTP/2 such an answer ends its own stream only: others go on on the connection.
+func TestAnswersDuringUploadsHTTP2(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		fmt.Fprint(w, "too large")
+	}))
+	t.Cleanup(up.Close)
+	g := startCalm(t, up.URL, "")
+	two := &http.Transport{Protocols: new(http.Protocols)}
+	two.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(two.CloseIdleConnections)
+	for again := range 2 {
+		body, more := io.Pipe()
+		go func() { _, _ = more.Write(make([]byte, 100)) }()
+		reused := false
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, g.url+"/v1/audio/refused", body)
+		req.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		begun := time.Now()
+		resp, err := two.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		_, _ = resp.Body.Close(), more.Close()
+		if d := time.Since(begun); string(text) != "too large" || err != nil || d > time.Second || reused != (again > 0) {
+			t.Errorf("%q, %v after %v, on a used connection: %t", text, err, d, reused)
 		}
 	}
 }

@@ -180,7 +180,7 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 		resp.Body = p.answer
 	}
 	body, ok := p.up.Reader.(*upload)
-	early := ok && !body.whole.Load() // the answer comes before the end of the request
+	early := ok && !body.whole.Load() && req.ProtoMajor < 2 // the answer comes before the end of the request
 	if early {
 		// Otherwise net/http would read up to 256 KB of the body, which the upstream would never get, and then close it.
 		_ = body.conn.EnableFullDuplex()
