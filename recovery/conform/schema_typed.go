@@ -128,7 +128,10 @@ func oneType(types gjson.Result) member {
 			all = append(all, `{"type":`+kind.Raw+`}`)
 		}
 	}
-	if len(all) == 1 {
+	switch len(all) {
+	case 0:
+		return member{"type", `"type":"null"`}
+	case 1:
 		return member{"type", strings.Trim(all[0], "{}")}
 	}
 	return member{"anyOf", `"anyOf":[` + strings.Join(all, ",") + "]"}
