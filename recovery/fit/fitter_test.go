@@ -268,7 +268,7 @@ func TestSticks(t *testing.T) {
 		t.Fatal("nothing was stored")
 	}
 	for _, v := range disk.m {
-		if strings.Contains(string(v), "vendor") || strings.Contains(string(v), "Goal") {
+		if strings.Contains(string(v), "vendor") || strings.Contains(string(v), "Goal:") {
 			t.Error("text is stored in the clear")
 		}
 	}
