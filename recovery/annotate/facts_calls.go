@@ -102,12 +102,15 @@ func types(schema gjson.Result) (out []string) {
 	return out[:min(len(out), 8)]
 }
 
-// fits reports whether a value has a JSON type.
+// fits reports whether a value has a JSON type. Every value fits a type that JSON Schema does not know, such as "any" or "dict".
 func fits(v gjson.Result, want string) bool {
-	if want == "integer" {
+	switch want {
+	case "integer":
 		return v.Type == gjson.Number && !strings.ContainsAny(v.Raw, ".eE")
+	case "number", "string", "boolean", "array", "object", "null":
+		return strings.HasSuffix(typeOf(v), want)
 	}
-	return strings.HasSuffix(typeOf(v), want)
+	return true
 }
 
 func typeOf(v gjson.Result) string {

@@ -100,6 +100,7 @@ func TestFacts(t *testing.T) {
 		{"a tool of another name", agent(tool("run_bash", "Run a shell command.", "*command", "string"), tool("read_file", "Read a file.", "*path", "string"), tool("read_dir", "List a directory.", "*path", "string"), tool("http_fetch", "Get a page.", "*url", "string")).
 			call("repo_browser", object{"path": "/"}, "Error: tool 'repo_browser' is not in the allowlist"), "`read_dir` and `read_file`"},
 		{"a value that the schema does not have", agent(tool("build", "Build.", "*target", `{"type":"string","enum":["debug","release"]}`)).call("build", object{"target": "fast"}, "Error: invalid value for target"), "`target` must be one of `debug` or `release`"},
+		{"a type that JSON Schema does not know", agent(tool("read_file", "Read.", "*path", "any")).call("read_file", object{"path": 3}, "Error: path must be a string, received number"), ""},
 		{"a wrong type", agent(tool("read_file", "Read.", "*path", "string")).call("read_file", object{"path": 3}, "Error: path must be a string, received number"), "`path` must be of type string"},
 		{"a parameter that one command needs", agent(tool("str_replace_editor", "Edit.", "*command", "string", "*path", "string", "old_str", "string", "new_str", "string")).
 			call("str_replace_editor", object{"command": "str_replace", "path": "/w/a.py", "new_str": "x"}, "ERROR:\nParameter `old_str` is required for command: str_replace."), "no `old_str`"},
