@@ -228,7 +228,7 @@ const (
 	discardPause = 2 * time.Second
 )
 
-// discard sends the answer to a request whose body nobody reads, and drops the rest of that. A client that writes its whole
+// discard flushes the answer to a request whose body was not read, then reads and drops that body. A client that writes its whole
 // body before it reads the answer would find the connection broken, and never see why its request was refused.
 func discard(c echo.Context) {
 	r := c.Request()

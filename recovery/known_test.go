@@ -62,7 +62,7 @@ func TestKnownQuota(t *testing.T) {
 		f, err := g.Run(t.Context(), exchange(t, plainBody, "a"), g)
 		answered(t, f, err)
 	})
-	// A test that is not refused at once holds nobody back until its answer ends.
+	// A request that tests the quota blocks others only until it is clear that it is not refused, not until its answer ends.
 	bubble(t, func(t *testing.T) {
 		g := newRig(map[string][]step{"a": {quota, late(2*time.Minute, ok), ok}})
 		if f, _ := g.Run(t.Context(), exchange(t, plainBody, "a"), g); f == nil {

@@ -92,7 +92,7 @@ func (t *typer) said(v gjson.Result, alternatives string) string {
 	return alternatives
 }
 
-// withoutParts appends what a schema that is nested too deep says of itself.
+// withoutParts appends a schema that is nested too deep with its type and description only.
 func (t *typer) withoutParts(dst []byte, v gjson.Result) []byte {
 	if to, ok := t.target(v); ok {
 		v = to

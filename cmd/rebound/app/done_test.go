@@ -126,7 +126,7 @@ func TestRequestHeader(t *testing.T) {
 	}
 }
 
-// A forwarded answer that breaks off is told from a complete one, and one that its client leaves from both.
+// The log distinguishes forwarded answers that are complete, that the upstream cuts, and that the client leaves.
 func TestForwardedAnswersThatBreak(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
