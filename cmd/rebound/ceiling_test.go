@@ -14,7 +14,7 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7191,
 
-	"recovery/annotate":   3503,
+	"recovery/annotate":   3512,
 	"recovery/classify":   2915,
 	"recovery/fit":        4180,
 	"recovery/inspect":    5066,

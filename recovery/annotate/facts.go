@@ -39,6 +39,7 @@ var finders = [...]finder{
 	{"bashism", []string{command, syntax}, (*failureContext).bashism, true},
 	{"archive", []string{command}, (*failureContext).archive, false},
 	{"no-systemd", []string{command}, (*failureContext).noSystemd, true},
+	{"foreign-patch", []string{command}, (*failureContext).foreignPatch, true},
 	{"stand-in", []string{command}, (*failureContext).standIn, false},
 	{"nearest-tool", []string{string(recovery.ToolNotFound)}, (*failureContext).nearestTool, false},
 	{"schema", []string{arguments, other}, (*failureContext).schemaFlaw, false},

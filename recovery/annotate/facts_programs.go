@@ -220,6 +220,14 @@ func (s *failureContext) noSystemd() fact {
 	return fact{say: "There is no systemd here: `service NAME start` starts a service, or the program itself can be started."}
 }
 
+// foreignPatch finds the patch program of another agent.
+func (s *failureContext) foreignPatch() fact {
+	if program := s.program(); program == "apply_patch" || program == "applypatch" {
+		return fact{say: quoted(program) + " is no program of this shell: a script can make the change, or `git apply` with a unified diff, which has `---`, `+++` and `@@` with line numbers."}
+	}
+	return fact{}
+}
+
 // renamed maps programs to others that take the same arguments and that every system has, standIns to others that do
 // the same in their own way. None of them installs or downloads software.
 var (
